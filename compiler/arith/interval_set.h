@@ -1,7 +1,7 @@
 // Sets of integers with symbolic ends, for the regions of buffers that a nest of loops touches.
 //
-// EvalSet gives the least interval that contains every value an expression takes while the variables of `domains` roam
-// over theirs; all other variables stay symbols. With oh in [o, o+7) and kh in [0, 3),
+// EvalSet gives the least interval that contains every value an expression takes where the variables of `domains` take
+// all values of theirs; all other variables stay symbols. With oh in [o, o+7) and kh in [0, 3),
 // oh*2 + kh lies in [2*o, 2*o + 14].
 #pragma once
 
@@ -46,9 +46,9 @@ std::optional<Range> ToRange(const IntervalSet& set, Analyzer& known);
 // floordiv(7*o, 8) and a max of floordiv(7*o + 6, 8), 2. nullopt when no constant is found.
 std::optional<int64_t> MaxExtent(const IntervalSet& set, Analyzer& known);
 
-// Region of one access as loops around it roam: dimension by dimension [min, min + extent) with the extent constant
-// where it can be (MaxExtent when `constant_extent`), clipped to the shape of the buffer; a dimension that cannot be
-// bounded is whole.
+// Region of one access in all iterations of the loops around it: dimension by dimension [min, min + extent) with the
+// extent constant where it can be (MaxExtent when `constant_extent`), clipped to the shape of the buffer; a dimension
+// that cannot be bounded is whole.
 std::vector<Range> RelaxRegion(const BufferRegion& access, const SetMap& domains, Analyzer& known,
                                bool constant_extent = true);
 // The same for the union of several accesses of one buffer; `accesses` is not empty.

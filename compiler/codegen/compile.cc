@@ -12,6 +12,7 @@
 #include "compiler/codegen/machine.h"
 #include "compiler/ir/structural.h"
 #include "compiler/lower/lower.h"
+#include "compiler/lower/passes.h"
 #include "compiler/support/check.h"
 #include "compiler/support/status_macros.h"
 #include "generator_hash.h"
@@ -158,6 +159,10 @@ absl::StatusOr<CompiledKernel> Compile(const ScheduledProgram& program, const Ta
   HONE_ASSIGN_OR_RETURN(compiled.set, DescribeSet(program, kernels, generated.lowered));
   compiled.object = EmitObject(*generated.module, *generated.machine);
   compiled.program_hash = HashOf(program);
+  for (const LoweredFunc& lowered : generated.lowered) {
+    const std::vector<std::string> serial = SerialLoops(lowered.func);
+    compiled.serial_loops.insert(compiled.serial_loops.end(), serial.begin(), serial.end());
+  }
   return compiled;
 }
 

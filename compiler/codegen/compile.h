@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/numeric.h"
@@ -32,6 +33,8 @@ struct CompiledKernel {
   KernelSet set;
   std::string object;
   uint64_t program_hash = 0;  // StructuralHash of the main function and of every prepare function
+  // Loops that the schedule vectorises and that have no vector form: a text for each, with the reason. They are serial.
+  std::vector<std::string> serial_loops;
 };
 
 // FailedPrecondition when the program cannot be lowered, InvalidArgument when the target is not one of LLVM's.

@@ -103,8 +103,18 @@ Emitter::Address Emitter::AddressOf(const Buffer& buffer, const Expr& index) {
   return {pointer, align};
 }
 
-// Pointers to the elements that a vector of indices names.
-llvm::Value* Emitter::VectorAddress(const Buffer& buffer, const Expr& index) {
+// The vector with lanes of zero behind its own.
+llvm::Value* Emitter::Widened(llvm::Value* vector, int lanes) {
+  const int own = static_cast<int>(llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements());
+  if (own == lanes) return vector;
+  std::vector<int> from(static_cast<size_t>(lanes), own);
+  std::iota(from.begin(), from.begin() + own, 0);
+  return b_.CreateShuffleVector(vector, llvm::Constant::getNullValue(vector->getType()), from);
+}
+
+// Pointers to the elements that a vector of indices names; lanes behind those of the index are given element 0, or the
+// first of the others.
+llvm::Value* Emitter::VectorAddress(const Buffer& buffer, const Expr& index, int lanes) {
   const auto found = frame_.buffers.find(buffer);
   HONE_CHECK(found != frame_.buffers.end()) << buffer.name() << " is not in scope";
   llvm::Type* element = MemoryTypeOf(buffer.type());
@@ -112,13 +122,33 @@ llvm::Value* Emitter::VectorAddress(const Buffer& buffer, const Expr& index) {
     if (const std::optional<int64_t> stride = ConstantValue(ramp->stride)) {
       std::vector<llvm::Constant*> offsets;
       const bool narrow = std::abs(*stride) * index.type().lanes < (int64_t{1} << 31);
-      for (int i = 0; i < index.type().lanes; ++i) {
-        offsets.push_back(narrow ? b_.getInt32(static_cast<uint32_t>(*stride * i)) : Int64(*stride * i));
+      for (int i = 0; i < lanes; ++i) {
+        const int64_t offset = i < index.type().lanes ? *stride * i : 0;
+        offsets.push_back(narrow ? b_.getInt32(static_cast<uint32_t>(offset)) : Int64(offset));
       }
       return b_.CreateGEP(element, AddressOf(buffer, ramp->base).pointer, llvm::ConstantVector::get(offsets));
     }
   }
-  return b_.CreateGEP(element, found->second.pointer, EmitExpr(index));
+  return b_.CreateGEP(element, found->second.pointer, Widened(EmitExpr(index), lanes));
+}
+
+// LLVM makes a number of lanes that is no power of two one, with indices that it leaves undefined. Where such lanes
+// fill a register of indices, it may be the register of results, and x86 has no gather with one register for both: the
+// instruction is illegal. So these lanes have an index here, under a mask that leaves them out.
+llvm::Value* Emitter::EmitGather(const Load& load, DType type, llvm::Value* mask) {
+  const Expr& index = load.indices[0];
+  const bool widens = llvm::Triple(module_.getTargetTriple()).isX86();
+  const int lanes = widens ? static_cast<int>(std::bit_ceil(static_cast<unsigned>(type.lanes))) : type.lanes;
+  if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), type.lanes));
+  auto* wide = llvm::FixedVectorType::get(MemoryTypeOf(type)->getScalarType(), static_cast<unsigned>(lanes));
+  llvm::CallInst* gathered =
+      b_.CreateMaskedGather(wide, VectorAddress(load.buffer, index, lanes), llvm::Align(type.bytes()),
+                            Widened(mask, lanes), llvm::Constant::getNullValue(wide));
+  Annotate(gathered, frame_.buffers.at(load.buffer));
+  if (lanes == type.lanes) return gathered;
+  std::vector<int> own(static_cast<size_t>(type.lanes));
+  std::iota(own.begin(), own.end(), 0);
+  return b_.CreateShuffleVector(gathered, own);
 }
 
 void Emitter::Annotate(llvm::Instruction* access, const BufferMemory& memory) const {
@@ -175,18 +205,14 @@ llvm::Value* Emitter::EmitLoad(const Load& load, DType type) {
     Annotate(value, memory);
     return FromMemory(mask == nullptr ? value : b_.CreateSelect(mask, value, zero), type);
   }
-  llvm::CallInst* value;
   if (ramp != nullptr) {
     const Address at = AddressOf(load.buffer, ramp->base);
-    value = b_.CreateMaskedLoad(memory_type, at.pointer, llvm::Align(at.align), mask, zero);
-  } else {
-    if (llvm::Value* near = EmitLoadOfNearLanes(load, type, mask)) return FromMemory(near, type);
-    if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), type.lanes));
-    value =
-        b_.CreateMaskedGather(memory_type, VectorAddress(load.buffer, index), llvm::Align(type.bytes()), mask, zero);
+    llvm::CallInst* value = b_.CreateMaskedLoad(memory_type, at.pointer, llvm::Align(at.align), mask, zero);
+    Annotate(value, memory);
+    return FromMemory(value, type);
   }
-  Annotate(value, memory);
-  return FromMemory(value, type);
+  if (llvm::Value* near = EmitLoadOfNearLanes(load, type, mask)) return FromMemory(near, type);
+  return FromMemory(EmitGather(load, type, mask), type);
 }
 
 // A place in the module where the constant lies, one for all who ask for it.
@@ -262,7 +288,8 @@ void Emitter::EmitMemoryStore(const Buffer& buffer, const Expr& index, llvm::Val
     return;
   }
   if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), type.lanes));
-  Annotate(b_.CreateMaskedScatter(value, VectorAddress(buffer, index), llvm::Align(type.bytes()), mask), memory);
+  llvm::Value* places = VectorAddress(buffer, index, index.type().lanes);
+  Annotate(b_.CreateMaskedScatter(value, places, llvm::Align(type.bytes()), mask), memory);
 }
 
 }  // namespace hone

@@ -152,7 +152,9 @@ class Emitter {
   void EmitPrefetch(const Load& element);
   void EmitMemoryStore(const Buffer& buffer, const Expr& index, llvm::Value* value, llvm::Value* mask, DType type);
   Address AddressOf(const Buffer& buffer, const Expr& index);
-  llvm::Value* VectorAddress(const Buffer& buffer, const Expr& index);
+  llvm::Value* Widened(llvm::Value* vector, int lanes);
+  llvm::Value* VectorAddress(const Buffer& buffer, const Expr& index, int lanes);
+  llvm::Value* EmitGather(const Load& load, DType type, llvm::Value* mask);  // `mask` may be absent
   void Annotate(llvm::Instruction* access, const BufferMemory& memory) const;
   bool GoesPastCaches(const Buffer& buffer, const Address& at, llvm::Type* type) const;
   llvm::Value* ToMemory(llvm::Value* value, DType type);

@@ -133,7 +133,7 @@ absl::Status Machine::OutsideOfDomain(const Instr& in, int64_t value, int64_t mi
 inline float* Machine::PlainElement(const Access& access, bool store) const {
   const Memory& memory = memory_[static_cast<size_t>(access.buffer)];
   if (access.lanes != 1 || access.mask >= 0 || memory.storage != Storage::kF32 || memory.data == nullptr ||
-      memory.touches != nullptr) {
+      memory.touches != nullptr || undefined_ != 0) {
     return nullptr;
   }
   int64_t offset = 0;
@@ -177,6 +177,7 @@ absl::Status Machine::Execute(const Instr* at, Slot* const s, Stop* stop) {
   const DType* const types = code_.types.data();
   while (true) {
     const Instr& in = *at++;
+    if (undefined_ != 0) HONE_RETURN_IF_ERROR(FollowUndefined(in, s));
     const int lanes = in.lanes;
     Slot* const d = s + in.dst;
     Slot* const a = s + in.a;

@@ -37,7 +37,10 @@ struct InterpretOptions {
   bool check_bounds = true;         // OutOfRange names the buffer, the index and the block
   bool check_uninitialised = true;  // FailedPrecondition when an element is read before it is written, or an output
                                     // element is never written
-  bool check_races = true;          // among threads, and with asynchronous copies
+  // With check_uninitialised: such an element may be read all the same, as lanes that are off are read with a vector,
+  // and may lie in intermediates; FailedPrecondition when an index, a condition, a mask or an output is made of it.
+  bool follow_undefined = false;
+  bool check_races = true;  // among threads, and with asynchronous copies
   Landing landing = Landing::kLatest;
   uint64_t seed = 0;                      // of random moments
   int64_t max_rounds = int64_t{1} << 27;  // of one while, after which it gives up with DeadlineExceeded; 0: no limit

@@ -36,7 +36,9 @@ Machine::Storage Machine::StorageOf(DType type) {
 
 Machine::Machine(const PrimFunc& f, const Code& code, const InterpretOptions& options)
     : f_(f), code_(code), options_(options), random_(options.seed) {
-  slots_.resize(static_cast<size_t>(code.num_slots) + code.constants.size());
+  const size_t slots = static_cast<size_t>(code.num_slots) + code.constants.size();
+  undefined_ = options.check_uninitialised && options.follow_undefined ? slots : 0;
+  slots_.resize(slots + undefined_);
   std::copy(code.constants.begin(), code.constants.end(), slots_.begin() + code.num_slots);
   for (const BufferInfo& info : code.buffers) {
     Memory memory;
@@ -216,7 +218,10 @@ absl::Status Machine::Load(const Access& access, Slot* dst) {
       continue;
     }
     if (memory.touches != nullptr) HONE_RETURN_IF_ERROR(NoteTouch(access, memory, offset, false));
-    if (memory.written != nullptr && memory.written[offset] == 0) HONE_RETURN_IF_ERROR(Unwritten(access, lane, offset));
+    if (memory.written != nullptr && memory.written[offset] == 0) {
+      if (undefined_ == 0) HONE_RETURN_IF_ERROR(Unwritten(access, lane, offset));
+      if (undefined_ != 0) dst[static_cast<size_t>(lane) + undefined_].i = 1;
+    }
     const char* at = memory.data + offset * memory.bytes;
     const auto read = [at]<class T>(T) {
       T value;
@@ -258,6 +263,8 @@ absl::Status Machine::Store(const Access& access, const Slot* value) {
     }
     if (memory.touches != nullptr) HONE_RETURN_IF_ERROR(NoteTouch(access, memory, offset, true));
     if (memory.written != nullptr) memory.written[offset] = 1;
+    if (undefined_ != 0 && value[static_cast<size_t>(lane) + undefined_].i != 0)
+      HONE_RETURN_IF_ERROR(StoreUndefined(access, memory, offset));
     WriteElement(memory, offset, value[lane]);
   }
   return absl::OkStatus();

@@ -69,6 +69,13 @@ class Machine {
   // One instruction of launches and threads. The instruction after it; nullptr when it stopped the thread.
   absl::StatusOr<const Instr*> ExecuteOfThreads(const Instr& in, Slot* frame, Stop* stop);
   absl::Status NoResult(const Instr& in) const;  // why arithmetic on these operands has none
+  // What is made of undefined values is undefined; refused where a condition, an index or a mask is (undefined.cc).
+  absl::Status FollowUndefined(const Instr& in, Slot* frame) const;
+  void FollowValue(const Instr& in, Slot* frame) const;
+  absl::Status FollowAccess(const Access& access, const Slot* undefined) const;
+  // Of an element where an undefined value is stored: it counts as not written; FailedPrecondition of an output's.
+  absl::Status StoreUndefined(const Access& access, const Memory& memory, int64_t offset) const;
+  absl::Status Undefined(const std::string& place, const std::string& what) const;
   absl::Status OutOfSteps() const;
   absl::Status EndlessWhile(const Instr& in) const;
   absl::Status OutsideOfDomain(const Instr& in, int64_t value, int64_t min, int64_t extent) const;
@@ -137,6 +144,7 @@ class Machine {
   const Code& code_;
   const InterpretOptions options_;
   std::vector<Slot> slots_;
+  size_t undefined_ = 0;   // so far behind each slot is its flag (undefined.cc); 0: undefined values are not followed
   Slot* frame_ = nullptr;  // those of the code that runs
   std::vector<Memory> memory_;
   Place place_;

@@ -1,7 +1,7 @@
 // The mathematical functions a Call may name, a record each: the value in double, how errors go through it, and the
-// expression that code is made of. A new one is written in math_functions.cc alone: the table of intrinsics, by which
-// programs are read and verified, the interpreter, the oracle and the code generators, those for GPUs among them, have
-// it from there.
+// expression that code is made of. A new one that is made of others is written in math_functions.cc alone: the table of
+// intrinsics, by which programs are read and verified, the interpreter, the oracle and the code generators, those for
+// GPUs among them, have it from there. One whose `expand` is null has a row in codegen/vector_math.cc too.
 #pragma once
 
 #include <functional>

@@ -99,6 +99,11 @@ std::span<const LoweringPass> LoweringPasses() {
          HONE_RETURN_IF_ERROR(CheckInitialised(func));
          return func;
        }},
+      {"check_bounds",
+       [](PrimFunc func, const LowerOptions&) -> absl::StatusOr<PrimFunc> {
+         HONE_RETURN_IF_ERROR(CheckBounds(func));
+         return func;
+       }},
       {"expand_tile_ops",
        [](PrimFunc func, const LowerOptions& options) {
          func.body = ExpandTileOps(func.body, options);

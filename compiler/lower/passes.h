@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -39,6 +40,12 @@ PrimFunc ExpandVectorOps(PrimFunc func, const LowerOptions& options = {});
 // program starts (unwritten_reads.h). Proofs both, so no right program is refused. Operations on vectors are expanded
 // before: of one that is not, which elements it reads and writes is not known, and none is refused for it.
 absl::Status CheckInitialised(const PrimFunc& func);
+
+// Changes nothing. InvalidArgument when a variable of a block leaves its domain or an index its buffer, in an instance
+// that is sure to run: all but what is proven to stay inside is tried with numbers for the loops around it, at both
+// ends of those that are long. What depends on memory is not known, nothing is refused for it, nor for an access by
+// vectors or by a tile operation: so no right program is refused.
+absl::Status CheckBounds(const PrimFunc& func);
 
 // A tile operation becomes the loops its intrinsic is emitted as, around accumulators of its own; one for which the
 // target has an instruction stays, to be that instruction:
@@ -136,6 +143,8 @@ Stmt ReduceInTree(const Stmt& body, const LowerOptions& options);
 // a text for each, with the reason. A plain build, whose loops nobody asked for, says nothing.
 absl::StatusOr<PrimFunc> VectorizeLoops(PrimFunc func, const LowerOptions& options);
 inline constexpr std::string_view kSerialLoops = "serial_loops";
+// What the attribute says; nothing where there is none.
+std::vector<std::string> SerialLoops(const PrimFunc& func);
 
 // A fragment that the threads of a warp loaded from shared memory (ldmatrix) is not loaded again while nobody can have
 // written there: where a tile's loops are written out, rows and columns share theirs.

@@ -358,6 +358,7 @@ std::string Manifest(const Plan& plan, std::span<const PackagedKernel> kernels, 
                  {"object_digest", digest},
                  {"program_hash", absl::StrFormat("%016x", kernel.kernel.program_hash)}};
     if (kernel.provenance.measured_us > 0) item["measured_us"] = kernel.provenance.measured_us;
+    if (!kernel.kernel.serial_loops.empty()) item["serial_loops"] = kernel.kernel.serial_loops;
     if (kernel.only_for.has_value()) item["sizes_up_to"] = kernel.only_for->most;
     items.push_back(std::move(item));
   }

@@ -31,6 +31,8 @@ struct GpuTarget {
   int64_t registers = 65536;           // of 32 bits, of a processor; a thread has at most 255
   int64_t shared = 32 << 10;           // bytes, of a block
   int64_t resident_shared = 64 << 10;  // bytes, of a processor
+  int64_t shared_apart = 32 << 10;     // bytes of a block that are not worth a barrier: several such blocks have room
+  int vector_bits = 512;               // of a vector of a program, which a thread loads in pieces
   int64_t l2 = 4 << 20;                // bytes
   int64_t mhz = 1000;                  // under load
   int64_t bandwidth = 100;             // of memory, 10^9 bytes a second

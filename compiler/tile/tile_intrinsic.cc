@@ -207,23 +207,26 @@ absl::Status CheckTileOp(const TileOp& op) {
     return absl::InvalidArgumentError(absl::StrCat("no intrinsic is called ", op.intrinsic, "; there are ",
                                                    absl::StrJoin(TileIntrinsics(), ", ", name)));
   }
-  if (op.operands.size() != intrinsic->operands.size())
-    return Unfit(op, " takes ", intrinsic->operands.size(), " operands, not ", op.operands.size());
-  if (op.accumulates != intrinsic->accumulates) {
-    return Unfit(op, intrinsic->accumulates ? " adds to its output; leave accumulates=False out"
-                                            : " does not read its output; write accumulates=False");
+  return CheckTileOp(*intrinsic, op);
+}
+
+absl::Status CheckTileOp(const TileIntrinsic& intrinsic, const TileOp& op) {
+  if (op.operands.size() != intrinsic.operands.size())
+    return Unfit(op, " takes ", intrinsic.operands.size(), " operands, not ", op.operands.size());
+  if (op.accumulates != intrinsic.accumulates) {
+    return Unfit(op, intrinsic.accumulates ? " adds to its output; leave accumulates=False out"
+                                           : " does not read its output; write accumulates=False");
   }
-  const Sizes sizes = FindSizes(*intrinsic, op);
+  const Sizes sizes = FindSizes(intrinsic, op);
   for (size_t i = 0; i < op.operands.size(); ++i) {
-    if (const absl::Status fits = CheckOperand(*intrinsic, op, i, sizes); !fits.ok()) return fits;
+    if (const absl::Status fits = CheckOperand(intrinsic, op, i, sizes); !fits.ok()) return fits;
     if (i > 0 && op.operands[i].buffer == op.operands[0].buffer)
       return Unfit(op, ": operand ", i, " is the buffer that operand 0 writes, ", op.operands[0].buffer.name());
   }
   for (const auto& [key, value] : op.params) {
     const int64_t* number = std::get_if<int64_t>(&value);
     const bool is_row = key.starts_with("row_");
-    if (key != "lanes" && key != "unroll" && !is_row && !key.starts_with("size_") &&
-        intrinsic->FindAxis(key) == nullptr)
+    if (key != "lanes" && key != "unroll" && !is_row && !key.starts_with("size_") && intrinsic.FindAxis(key) == nullptr)
       return Unfit(op, " has no param \"", key, "\"");
     const int64_t most = is_row ? int64_t{1} << 40 : 4096;
     if (number == nullptr || *number < 1 || *number > most)

@@ -98,6 +98,7 @@ const TileIntrinsic* FindTileIntrinsic(std::string_view name);  // nullptr when 
 
 // InvalidArgument when the operation does not fit its intrinsic: "fma_tile_f32 takes 3 operands, not 2".
 absl::Status CheckTileOp(const TileOp& op);
+absl::Status CheckTileOp(const TileIntrinsic& intrinsic, const TileOp& op);  // that it is said to apply
 
 // Names of params: of a size that the meaning leaves open, and of the distance of an operand's rows.
 std::string SizeParam(const Var& size);

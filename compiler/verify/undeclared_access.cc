@@ -104,7 +104,7 @@ class CoverCheck {
       known.Assume(range.min >= IntConst(0, range.min.type()));
       known.Assume(range.min < size);
     }
-    std::vector<std::pair<Expr, Var>> remainders;
+    NamedRemainders remainders;
     const auto not_above = [&](const Expr& a, const Expr& b) {
       return known.CanProveLessEqual(a, b) || known.CanProveLessEqual(WithRemaindersNamed(a, known, remainders),
                                                                       WithRemaindersNamed(b, known, remainders));
@@ -117,26 +117,41 @@ class CoverCheck {
            (at_most(size - 1) || at_most(last) || at_most(all.max) || at_most(Min(size - 1, last)));
   }
 
-  // The expression with a variable in place of every remainder, x // a % b being taken for x % (a * b) // a: so what
-  // quotients of one remainder have to do with each other is seen.
-  static Expr WithRemaindersNamed(const Expr& root, Analyzer& known, std::vector<std::pair<Expr, Var>>& names) {
+  using NamedRemainders = std::vector<std::pair<Expr, Var>>;
+
+  // The expression with a variable in place of every remainder, x // a % b being taken for x % (a * b) // a, and a
+  // remainder that the analyzer takes apart for its parts, (x * 3 + y) % 6 for x % 2 * 3 + y where y is below 3: so
+  // what quotients of one remainder have to do with each other is seen.
+  static Expr WithRemaindersNamed(const Expr& root, Analyzer& known, NamedRemainders& names) {
     return RewriteBottomUp(root, [&](const Expr& e) -> std::optional<Expr> {
-      const Binary* remainder = e.As<Binary>();
-      if (remainder == nullptr || remainder->op != BinaryOp::kFloorMod || !e.type().is_scalar()) return std::nullopt;
-      const std::optional<int64_t> divisor = ConstantValue(remainder->b);
-      if (divisor.value_or(0) <= 0) return std::nullopt;
+      const Binary* remainder = AsRemainder(e);
+      if (remainder == nullptr) return std::nullopt;
       const Binary* quotient = remainder->a.As<Binary>();
       const bool of_quotient =
           quotient != nullptr && quotient->op == BinaryOp::kFloorDiv && ConstantValue(quotient->b).value_or(0) > 0;
       const Expr whole = of_quotient ? FloorMod(quotient->a, quotient->b * remainder->b) : e;
-      const auto named = std::ranges::find_if(names, [&](const auto& name) { return SameExpr(name.first, whole); });
-      Var name = named == names.end() ? Var("remainder", e.type()) : named->second;
-      if (named == names.end()) {
-        known.Bind(name, Range{IntConst(0, e.type()), of_quotient ? quotient->b * remainder->b : remainder->b});
-        names.emplace_back(whole, name);
-      }
-      return of_quotient ? FloorDiv(name, quotient->b) : Expr(name);
+      const Expr parts = RewriteBottomUp(known.Simplify(whole), [&](const Expr& part) -> std::optional<Expr> {
+        return AsRemainder(part) == nullptr ? std::nullopt : std::optional<Expr>(NameOf(part, known, names));
+      });
+      return of_quotient ? FloorDiv(parts, quotient->b) : parts;
     });
+  }
+
+  // A scalar's remainder by a positive constant.
+  static const Binary* AsRemainder(const Expr& e) {
+    const Binary* remainder = e.As<Binary>();
+    const bool is_one = remainder != nullptr && remainder->op == BinaryOp::kFloorMod && e.type().is_scalar() &&
+                        ConstantValue(remainder->b).value_or(0) > 0;
+    return is_one ? remainder : nullptr;
+  }
+
+  static Var NameOf(const Expr& remainder, Analyzer& known, NamedRemainders& names) {
+    const auto named = std::ranges::find_if(names, [&](const auto& name) { return SameExpr(name.first, remainder); });
+    if (named != names.end()) return named->second;
+    const Var name("remainder", remainder.type());
+    known.Bind(name, Range{IntConst(0, remainder.type()), AsRemainder(remainder)->b});
+    names.emplace_back(remainder, name);
+    return name;
   }
 
   static void Addends(const Expr& e, std::vector<Expr>& all) {

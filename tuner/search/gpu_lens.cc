@@ -31,7 +31,8 @@ Stmt Around(Stmt body, const std::array<Var, 3>& index, const Extents& extents, 
 }  // namespace
 
 absl::StatusOr<LoweredFunc> LowerToLoops(const PrimFunc& scheduled, const GpuTarget& target) {
-  HONE_ASSIGN_OR_RETURN(const DeviceProgram program, LowerToDevice(scheduled));
+  HONE_ASSIGN_OR_RETURN(const DeviceProgram program, LowerToDevice(scheduled, {.vector_bits = target.vector_bits,
+                                                                               .shared_apart = target.shared_apart}));
   std::vector<Stmt> nests;
   for (size_t i = 0; i < program.launches.size(); ++i) {
     const Launch& launch = program.launches[i];

@@ -99,10 +99,12 @@ absl::StatusOr<CompiledKernel> CompileDeviceKernel(const ScheduledProgram& progr
     return absl::FailedPreconditionError("a schedule for a device prepares constants, which nothing does there");
   PrimFunc scheduled = program.main;
   scheduled.name = symbol;  // its launches are named after it
-  HONE_ASSIGN_OR_RETURN(const DeviceProgram lowered, LowerToDevice(scheduled));
+  HONE_ASSIGN_OR_RETURN(const DeviceProgram lowered, LowerToDevice(scheduled, {.vector_bits = target.vector_bits,
+                                                                               .shared_apart = target.shared_apart}));
   CompiledKernel kernel;
   kernel.set = DescribeSet(scheduled, symbol);
   kernel.program_hash = StructuralHash(scheduled);
+  kernel.serial_loops = lowered.serial_loops;
   PlaceScratch(lowered, kernel.set);
   for (const Launch& launch : lowered.launches) {
     const int64_t threads = launch.block[0] * launch.block[1] * launch.block[2];

@@ -132,6 +132,8 @@ void PrintBundle(const Json& manifest) {
                 absl::StrCat(TextOf(kernel, "name"), kernel.contains("sizes_up_to") ? " up to " : "",
                              TextOf(kernel, "sizes_up_to"))
                     .c_str());
+    for (const Json& said : kernel.value("serial_loops", Json::array()))
+      std::printf("%-8s %s\n", "", said.get<std::string>().c_str());
   }
 }
 

@@ -20,6 +20,7 @@
 #include "compiler/schedule/trace/trace.h"
 #include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/target/target.h"
 #include "compiler/text/text.h"
 #include "compiler/verify/verify.h"
 #include "nlohmann/json.hpp"
@@ -28,28 +29,18 @@ namespace hone {
 namespace {
 
 struct OptOptions {
-  std::string file, func, schedule, run;
+  std::string file, func, schedule, run, target;
   std::vector<std::string> passes, inputs, outputs;
   uint64_t seed = 0;
   int threads = 1;
   bool check = false, time = false, json = false;
 };
 
-struct PassRow {
-  std::string name;
-  std::function<absl::StatusOr<PrimFunc>(PrimFunc)> run;
-};
-
-const std::vector<PassRow>& Passes() {
+const std::vector<LoweringPass>& Passes() {
   static const auto* rows = [] {
-    auto* all = new std::vector<PassRow>;
-    for (const LoweringPass& pass : LoweringPasses()) {
-      all->push_back({std::string(pass.name), [&pass](PrimFunc func) -> absl::StatusOr<PrimFunc> {
-                        return pass.run(std::move(func), LowerOptions());
-                      }});
-    }
-    all->push_back({"lower", [](PrimFunc func) -> absl::StatusOr<PrimFunc> {
-                      HONE_ASSIGN_OR_RETURN(LoweredFunc lowered, Lower(func));
+    auto* all = new std::vector<LoweringPass>(LoweringPasses().begin(), LoweringPasses().end());
+    all->push_back({"lower", [](PrimFunc func, const LowerOptions& lower) -> absl::StatusOr<PrimFunc> {
+                      HONE_ASSIGN_OR_RETURN(LoweredFunc lowered, Lower(func, lower));
                       return std::move(lowered.func);
                     }});
     return all;
@@ -57,17 +48,33 @@ const std::vector<PassRow>& Passes() {
   return *rows;
 }
 
-absl::StatusOr<std::vector<PassRow>> ChosenPasses(const OptOptions& options) {
-  std::vector<PassRow> chosen;
+// Passes in the order in which they are run, for the target that was named.
+struct ChosenPasses {
+  std::vector<const LoweringPass*> passes;
+  LowerOptions lower;
+
+  absl::StatusOr<PrimFunc> Run(PrimFunc func) const {
+    for (const LoweringPass* pass : passes) { HONE_ASSIGN_OR_RETURN(func, pass->run(std::move(func), lower)); }
+    return func;
+  }
+};
+
+absl::StatusOr<ChosenPasses> Choose(const OptOptions& options) {
+  ChosenPasses chosen;
+  if (!options.target.empty()) {
+    if (options.passes.empty()) return absl::InvalidArgumentError("--target is what passes are for; add --pass lower");
+    HONE_ASSIGN_OR_RETURN(const Target target, ParseTarget(options.target));
+    chosen.lower.features.assign(target.features.begin(), target.features.end());
+    chosen.lower.vector_bits = target.vector_bits;
+  }
   for (const std::string& name : options.passes) {
-    const auto row =
-        std::find_if(Passes().begin(), Passes().end(), [&](const PassRow& pass) { return name == pass.name; });
+    const auto row = std::ranges::find(Passes(), name, &LoweringPass::name);
     if (row == Passes().end()) {
       std::string names;
-      for (const PassRow& pass : Passes()) absl::StrAppend(&names, names.empty() ? "" : ", ", pass.name);
+      for (const LoweringPass& pass : Passes()) absl::StrAppend(&names, names.empty() ? "" : ", ", pass.name);
       return absl::InvalidArgumentError(absl::StrCat("--pass ", name, ": there are ", names));
     }
-    chosen.push_back(*row);
+    chosen.passes.push_back(&*row);
   }
   return chosen;
 }
@@ -80,7 +87,7 @@ absl::Status About(const absl::Status& status, const std::string& what) {
 
 // Every access of the function stays in its buffer, or a status (exit code 7) that names the one for which there is no
 // proof. What the inputs are for ("domains") counts.
-absl::Status CheckBounds(const PrimFunc& func) {
+absl::Status ProveBounds(const PrimFunc& func) {
   std::map<Buffer, Bounds> values;
   const auto domains = func.attrs.find("domains");
   if (domains != func.attrs.end()) {
@@ -95,9 +102,9 @@ absl::Status CheckBounds(const PrimFunc& func) {
 }
 
 // The program and what packs its constants.
-absl::Status CheckBounds(const ScheduledProgram& program) {
-  HONE_RETURN_IF_ERROR(CheckBounds(program.main));
-  for (const Prepare& prepare : program.prepares) HONE_RETURN_IF_ERROR(CheckBounds(prepare.func));
+absl::Status ProveBounds(const ScheduledProgram& program) {
+  HONE_RETURN_IF_ERROR(ProveBounds(program.main));
+  for (const Prepare& prepare : program.prepares) HONE_RETURN_IF_ERROR(ProveBounds(prepare.func));
   return absl::OkStatus();
 }
 
@@ -225,11 +232,12 @@ absl::StatusOr<ScheduledProgram> ApplyTrace(const OptOptions& options, const Pri
 }
 
 // Without a trace or a run: the whole file, each of its tensor functions through the passes.
-absl::Status PrintAll(const OptOptions& options, IrModule module, const std::vector<PassRow>& passes) {
+absl::Status PrintAll(const OptOptions& options, IrModule module, const ChosenPasses& chosen) {
   for (auto& function : module.functions) {
     PrimFunc* f = std::get_if<PrimFunc>(&function);
-    for (size_t i = 0; f != nullptr && i < passes.size(); ++i) { HONE_ASSIGN_OR_RETURN(*f, passes[i].run(*f)); }
-    if (f != nullptr && options.check && !passes.empty()) HONE_RETURN_IF_ERROR(About(CheckBounds(*f), "after --pass"));
+    if (f == nullptr) continue;
+    HONE_ASSIGN_OR_RETURN(*f, chosen.Run(*f));
+    if (options.check && !options.passes.empty()) HONE_RETURN_IF_ERROR(About(ProveBounds(*f), "after --pass"));
   }
   std::printf("%s", ToText(module).c_str());
   return absl::OkStatus();
@@ -240,7 +248,7 @@ absl::Status Opt(const OptOptions& options) {
     return absl::InvalidArgumentError(
         "--input, --output, --time and --json belong to a run; add --run interp or --run llvm");
   }
-  HONE_ASSIGN_OR_RETURN(const std::vector<PassRow> passes, ChosenPasses(options));
+  HONE_ASSIGN_OR_RETURN(const ChosenPasses chosen, Choose(options));
   HONE_ASSIGN_OR_RETURN(IrModule module, Read(options));
   if (options.check) {
     // A function taken out of its module calls what is not there any more.
@@ -248,10 +256,10 @@ absl::Status Opt(const OptOptions& options) {
     if (!alone) HONE_RETURN_IF_ERROR(Annotate(Verify(module), options.file));
     for (const auto& function : module.functions) {
       const PrimFunc* f = std::get_if<PrimFunc>(&function);
-      if (f != nullptr) HONE_RETURN_IF_ERROR(About(CheckBounds(*f), options.file));
+      if (f != nullptr) HONE_RETURN_IF_ERROR(About(ProveBounds(*f), options.file));
     }
   }
-  if (options.schedule.empty() && options.run.empty()) return PrintAll(options, std::move(module), passes);
+  if (options.schedule.empty() && options.run.empty()) return PrintAll(options, std::move(module), chosen);
 
   HONE_ASSIGN_OR_RETURN(const PrimFunc func, OnlyTensorFunction(options, module));
   // What is scheduled or run keeps the rules, asked for or not: passes and code generation rely on them.
@@ -260,10 +268,10 @@ absl::Status Opt(const OptOptions& options) {
   if (!options.schedule.empty()) {
     HONE_ASSIGN_OR_RETURN(program, ApplyTrace(options, func));
     if (options.check || !options.run.empty()) HONE_RETURN_IF_ERROR(Verify(program.main));
-    if (options.check) HONE_RETURN_IF_ERROR(About(CheckBounds(program), options.schedule));
+    if (options.check) HONE_RETURN_IF_ERROR(About(ProveBounds(program), options.schedule));
   }
-  for (const PassRow& pass : passes) { HONE_ASSIGN_OR_RETURN(program.main, pass.run(program.main)); }
-  if (options.check && !passes.empty()) HONE_RETURN_IF_ERROR(About(CheckBounds(program), "after --pass"));
+  HONE_ASSIGN_OR_RETURN(program.main, chosen.Run(std::move(program.main)));
+  if (options.check && !options.passes.empty()) HONE_RETURN_IF_ERROR(About(ProveBounds(program), "after --pass"));
   if (!options.run.empty()) return Run(options, func, program);
   std::printf("%s", ToText(program.main).c_str());
   for (const Prepare& prepare : program.prepares) std::printf("\n%s", ToText(prepare.func).c_str());
@@ -279,6 +287,7 @@ void AddOptCommand(CLI::App& app, Action* chosen) {
   command->add_option("--func", options->func, "which function, when there are several");
   command->add_option("--schedule", options->schedule, "a trace to apply");
   command->add_option("--pass", options->passes, "passes to run, in this order");
+  command->add_option("--target", options->target, "what passes make code for, such as cpu:native");
   command->add_flag("--check", options->check,
                     "verify the program before and after, and prove that every access stays in its buffer");
   command->add_option("--run", options->run, "run it: interp, or llvm (compiled, in a sandbox)")

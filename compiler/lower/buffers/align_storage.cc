@@ -46,63 +46,93 @@ bool KeepsRows(const Buffer& buffer, const Alignment& to) {
   return to.factor % elements == 0 && to.offset % elements == 0;
 }
 
-}  // namespace
-
-PrimFunc NoteAlignment(PrimFunc func) {
-  std::map<Buffer, std::vector<Alignment>> wanted;
+// What annotations of blocks ask for, of the buffers that these write.
+struct Asked {
+  std::map<Buffer, std::vector<Alignment>> alignments;  // of every buffer that is concerned, swizzled ones too
   std::set<Buffer> swizzled;
-  std::map<std::string, int> names;
-  for (const Buffer& param : func.params) ++names[param.name()];
-  ForEachStmt(func.body, [&](const Stmt& stmt) {
-    const BlockRealize* realize = stmt.As<BlockRealize>();
-    if (realize == nullptr) return true;
-    const Block& block = realize->block;
-    for (const Buffer& buffer : block.allocs) ++names[buffer.name()];
-    const auto pieces = block.annotations.find(kStorageSwizzle);
-    const auto* which =
-        pieces == block.annotations.end() ? nullptr : std::get_if<std::vector<int64_t>>(&pieces->second);
-    for (size_t i = 0; which != nullptr && i < which->size(); ++i) {
-      if ((*which)[i] < 0 || (*which)[i] >= static_cast<int64_t>(block.writes.size())) continue;
-      const Buffer& buffer = block.writes[static_cast<size_t>((*which)[i])].buffer;
-      swizzled.insert(buffer);
-      wanted[buffer];
+};
+
+const std::vector<int64_t>* NumbersOf(const Block& block, const char* annotation) {
+  const auto found = block.annotations.find(annotation);
+  return found == block.annotations.end() ? nullptr : std::get_if<std::vector<int64_t>>(&found->second);
+}
+
+void ReadAnnotations(const Block& block, Asked& asked) {
+  const auto written = [&](int64_t index) -> const Buffer* {
+    const bool is_there = index >= 0 && index < static_cast<int64_t>(block.writes.size());
+    return is_there ? &block.writes[static_cast<size_t>(index)].buffer : nullptr;
+  };
+  if (const auto* swizzled = NumbersOf(block, kStorageSwizzle)) {
+    for (const int64_t index : *swizzled) {
+      const Buffer* buffer = written(index);
+      if (buffer == nullptr) continue;
+      asked.swizzled.insert(*buffer);
+      asked.alignments[*buffer];
     }
-    const auto found = block.annotations.find(kStorageAlign);
-    const auto* numbers =
-        found == block.annotations.end() ? nullptr : std::get_if<std::vector<int64_t>>(&found->second);
-    for (size_t i = 0; numbers != nullptr && i + 4 <= numbers->size(); i += 4) {
-      const int64_t index = (*numbers)[i], axis = (*numbers)[i + 1], factor = (*numbers)[i + 2];
-      if (index < 0 || index >= static_cast<int64_t>(block.writes.size())) continue;
-      const Buffer& buffer = block.writes[static_cast<size_t>(index)].buffer;
-      if (axis < 0 || axis + 1 >= buffer.rank() || factor < 1 || factor > (1 << 20)) continue;
-      wanted[buffer].push_back({axis, factor, (*numbers)[i + 3]});
-    }
-    return true;
-  });
-  for (const Buffer& param : func.params) wanted.erase(param);
-  ForEachStmt(func.body, [&](const Stmt& stmt) {  // the operands of an instruction stay in one piece
+  }
+  const auto* numbers = NumbersOf(block, kStorageAlign);
+  for (size_t i = 0; numbers != nullptr && i + 4 <= numbers->size(); i += 4) {
+    const Buffer* buffer = written((*numbers)[i]);
+    const Alignment to{(*numbers)[i + 1], (*numbers)[i + 2], (*numbers)[i + 3]};
+    if (buffer == nullptr || to.axis < 0 || to.axis + 1 >= buffer->rank()) continue;
+    if (to.factor >= 1 && to.factor <= (1 << 20)) asked.alignments[*buffer].push_back(to);
+  }
+}
+
+// The operands of an instruction stay in one piece; only a warp's may have rows further apart.
+void LeaveOperandsWhole(const Stmt& body, Asked& asked) {
+  ForEachStmt(body, [&](const Stmt& stmt) {
     const TileOp* op = stmt.As<TileOp>();
     for (size_t i = 0; op != nullptr && i < op->operands.size(); ++i) {
-      const auto noted = wanted.find(op->operands[i].buffer);
-      if (noted == wanted.end()) continue;
+      const auto found = asked.alignments.find(op->operands[i].buffer);
+      if (found == asked.alignments.end()) continue;
       const bool by_warp = FindTileIntrinsic(op->intrinsic)->threads > 1;
-      std::erase_if(noted->second,
+      std::erase_if(found->second,
                     [&](const Alignment& to) { return !by_warp || !KeepsRows(op->operands[i].buffer, to); });
     }
     return true;
   });
-  if (wanted.empty()) return func;
+}
+
+// A name for each buffer that is concerned, which no other one has and a note can hold.
+std::map<Buffer, std::string> NamesApart(const PrimFunc& func, const Asked& asked) {
+  std::map<std::string, int> taken;
+  for (const Buffer& param : func.params) ++taken[param.name()];
+  ForEachStmt(func.body, [&](const Stmt& stmt) {
+    const BlockRealize* realize = stmt.As<BlockRealize>();
+    for (size_t i = 0; realize != nullptr && i < realize->block.allocs.size(); ++i)
+      ++taken[realize->block.allocs[i].name()];
+    return true;
+  });
+  std::map<Buffer, std::string> names;
+  for (const auto& [buffer, alignments] : asked.alignments) {
+    std::string name = buffer.name();
+    for (int k = 1; taken[name] > 1 || (k > 1 && taken[name] > 0) || name.find(' ') != std::string::npos; ++k)
+      name = absl::StrCat("aligned_", k);
+    if (name != buffer.name()) ++taken[name];
+    names[buffer] = name;
+  }
+  return names;
+}
+
+}  // namespace
+
+PrimFunc NoteAlignment(PrimFunc func) {
+  Asked asked;
+  ForEachStmt(func.body, [&](const Stmt& stmt) {
+    if (const BlockRealize* realize = stmt.As<BlockRealize>()) ReadAnnotations(realize->block, asked);
+    return true;
+  });
+  for (const Buffer& param : func.params) asked.alignments.erase(param);
+  if (asked.alignments.empty()) return func;
+  LeaveOperandsWhole(func.body, asked);
+  const std::map<Buffer, std::string> names = NamesApart(func, asked);
   std::map<Buffer, Buffer> renamed;
   std::vector<std::string> notes, names_of_swizzled;
-  for (const auto& [buffer, alignments] : wanted) {
-    std::string name = buffer.name();
-    for (int k = 1; names[name] > 1 || (k > 1 && names[name] > 0) || name.find(' ') != std::string::npos; ++k)
-      name = absl::StrCat("aligned_", k);
-    if (name != buffer.name()) {
-      ++names[name];
-      renamed[buffer] = Buffer(name, buffer.type(), buffer.shape(), buffer.scope());
-    }
-    if (swizzled.contains(buffer)) names_of_swizzled.push_back(name);
+  for (const auto& [buffer, alignments] : asked.alignments) {
+    const std::string& name = names.at(buffer);
+    if (name != buffer.name()) renamed[buffer] = Buffer(name, buffer.type(), buffer.shape(), buffer.scope());
+    if (asked.swizzled.contains(buffer)) names_of_swizzled.push_back(name);
     for (const Alignment& to : alignments)
       notes.push_back(absl::StrCat(name, " ", to.axis, " ", to.factor, " ", to.offset));
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/arith/analyzer.h"
 #include "compiler/arith/linear.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/symbolic_sizes.h"
@@ -71,6 +72,10 @@ class LaneRun {
   bool Run(const For& loop) {
     const std::optional<int64_t> min = EvaluateSize(loop.min, values_), extent = EvaluateSize(loop.extent, values_);
     if (!min.has_value() || !extent.has_value()) return false;
+    ForEachStmt(loop.body, [&](const Stmt& stmt) {
+      if (const Store* store = stmt.As<Store>()) written_.insert(store->buffer);
+      return true;
+    });
     std::vector<int64_t> lanes;
     for (int64_t lane = 0; lane < *extent; ++lane) lanes.push_back(*min + lane);
     if (!OnStmt(loop.body, lanes)) return false;
@@ -81,11 +86,16 @@ class LaneRun {
 
  private:
   using Lanes = std::vector<int64_t>;  // values of the loop's variable
+  struct Write {
+    const Store* store = nullptr;
+    Values at;  // of the loop variables; empty where this is the only store of the buffer
+  };
   struct Element {
-    std::map<int64_t, const Store*> last_of;  // the last store of each lane that has written it
-    int64_t last_lane = 0;
-    const Store* last = nullptr;
+    std::map<int64_t, Write> last_of;                      // the last write of each lane that has written it
+    int64_t last_lane = 0;                                 // of them all, where there is one
     std::vector<std::pair<int64_t, const Load*>> readers;  // two lanes at most that have read it, and not written it
+
+    const Store* last() const { return last_of.empty() ? nullptr : last_of.at(last_lane).store; }
   };
 
   bool Done() const { return left_ <= 0 || conflict_.has_value(); }
@@ -173,22 +183,22 @@ class LaneRun {
 
   void OnRead(const Load& load, int64_t lane, Element& element, const Store* update) {
     if (!element.last_of.contains(lane)) {
-      if (element.last != nullptr) return Say(lane, load, element.last_lane, *element.last);
+      if (element.last() != nullptr) return Say(lane, load, element.last_lane, *element.last());
       const auto is_lane = [&](const auto& reader) { return reader.first == lane; };
       if (element.readers.size() < 2 && std::ranges::none_of(element.readers, is_lane))
         element.readers.emplace_back(lane, &load);
     } else if (update != nullptr && update->buffer == load.buffer && element.last_lane != lane &&
-               LoadsFrom(element.last->value, load.buffer)) {
-      Say(lane, load, element.last_lane, *element.last);
+               LoadsFrom(element.last()->value, load.buffer)) {
+      Say(lane, load, element.last_lane, *element.last());
     }
   }
 
   void OnWrite(const Store& store, int64_t lane, Element& element) {
     for (const auto& [reader, load] : element.readers)
       if (reader != lane) return Say(reader, *load, lane, store);
-    element.last_of[lane] = &store;
+    const bool one_of_several = followed_.at(store.buffer).stores.size() > 1;
+    element.last_of[lane] = {&store, one_of_several ? values_ : Values{}};
     element.last_lane = lane;
-    element.last = &store;
   }
 
   void Say(int64_t reader, const Load& load, int64_t writer, const Store& store) {
@@ -199,19 +209,38 @@ class LaneRun {
 
   void CompareLastStores() {
     for (const auto& [place, element] : elements_) {
-      if (element.last == nullptr || Done()) continue;
-      const auto& [lane, store] = *element.last_of.rbegin();
-      if (store == element.last) continue;
-      conflict_ =
-          absl::StrCat("with ", var_.name(), " = ", lane, " it writes ", Access(store->buffer, store->indices[0]),
-                       ", an element that ", Access(store->buffer, element.last->indices[0]), " with ", var_.name(),
-                       " = ", element.last_lane, " writes before it");
+      if (element.last_of.empty() || Done()) continue;
+      const auto& [lane, in_loop] = *element.last_of.rbegin();
+      const Write& with_vectors = element.last_of.at(element.last_lane);
+      if (in_loop.store == with_vectors.store || WriteTheSame(in_loop, with_vectors)) continue;
+      const Store& store = *in_loop.store;
+      conflict_ = absl::StrCat("with ", var_.name(), " = ", lane, " it writes ", Access(store.buffer, store.indices[0]),
+                               ", an element that ", Access(store.buffer, with_vectors.store->indices[0]), " with ",
+                               var_.name(), " = ", element.last_lane, " writes before it");
     }
+  }
+
+  // Copies of one store, as a loop that is unrolled or split at its tail has them, write the same where windows
+  // overlap: with numbers in place of the loop variables their values are one expression, of nothing that changes in
+  // the loop.
+  bool WriteTheSame(const Write& a, const Write& b) const {
+    const auto value = [](const Write& write) {
+      return Analyzer().Simplify(Substitute(write.store->value, [&](const Var& var) -> std::optional<Expr> {
+        const auto found = write.at.find(var);
+        if (found == write.at.end()) return std::nullopt;
+        return IntConst(found->second, var.type());
+      }));
+    };
+    const auto changes = [&](const Write& write) {
+      return std::ranges::any_of(written_, [&](const Buffer& buffer) { return LoadsFrom(write.store->value, buffer); });
+    };
+    return !changes(a) && !changes(b) && StructuralEqual(value(a), value(b));
   }
 
   const Var var_;
   const std::map<Buffer, Accesses>& followed_;
   Values values_;
+  std::set<Buffer> written_;  // in the loop
   std::map<std::pair<Buffer, int64_t>, Element> elements_;
   std::optional<std::string> conflict_;
   int64_t left_ = kMostAccesses;

@@ -21,7 +21,8 @@ struct AroundLoop {
 // Vectors run one access of all lanes before the next access of any. That is wrong where a lane
 //   - reads an element that it has not written itself and another lane writes,
 //   - adds to an element after another lane has added to it,
-//   - writes an element last in the loop, and another lane does with vectors, by another store.
+//   - writes an element last in the loop, and another lane does with vectors, by another store, which is not known to
+//     write the same value.
 // Lanes that compute an element each for itself, as those of overlapping windows do, all write the same there.
 //
 // An answer that is not nullopt is a proof, unless it says "may": the accesses are followed through one execution of

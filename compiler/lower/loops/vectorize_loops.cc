@@ -285,4 +285,10 @@ absl::StatusOr<PrimFunc> VectorizeLoops(PrimFunc func, const LowerOptions& optio
   return func;
 }
 
+std::vector<std::string> SerialLoops(const PrimFunc& func) {
+  const auto found = func.attrs.find(std::string(kSerialLoops));
+  const auto* said = found == func.attrs.end() ? nullptr : std::get_if<std::vector<std::string>>(&found->second);
+  return said == nullptr ? std::vector<std::string>() : *said;
+}
+
 }  // namespace hone

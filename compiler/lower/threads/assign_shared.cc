@@ -12,9 +12,6 @@
 namespace hone {
 namespace {
 
-// So much is not worth a barrier: a processor has room for several such blocks.
-constexpr int64_t kMostApart = 32 << 10;
-
 // A buffer and the stretch of the program in which its bytes are used, counted in steps: statements that all threads
 // come to one after the other, a loop being one.
 struct Tenant {
@@ -82,7 +79,7 @@ int64_t PlaceFor(const Tenant& tenant, const std::vector<Tenant>& placed) {
 
 }  // namespace
 
-void AssignShared(Launch& launch, DeviceKernel& kernel) {
+void AssignShared(Launch& launch, DeviceKernel& kernel, int64_t most_apart) {
   std::vector<Tenant> tenants = TakeAllocations(kernel);
   int steps = 0;
   OnSteps(kernel.body, [&](const Stmt& step) {
@@ -97,7 +94,7 @@ void AssignShared(Launch& launch, DeviceKernel& kernel) {
   });
   int64_t apart = 0;
   for (const Tenant& tenant : tenants) apart = Aligned(apart) + tenant.bytes;
-  if (apart <= kMostApart) {
+  if (apart <= most_apart) {
     for (Tenant& tenant : tenants) tenant.begin = 0, tenant.end = steps;
   }
   std::ranges::stable_sort(tenants, {}, &Tenant::begin);

@@ -21,7 +21,6 @@ namespace hone {
 namespace {
 
 constexpr int64_t kMostUnrolled = 1024;  // statements that a nest of unrolled loops may become
-constexpr int kVectorBits = 512;         // of a vector of the program; printers cut it into what a thread loads at once
 
 template <class... Pieces>
 absl::Status CannotLaunch(const Pieces&... pieces) {
@@ -88,12 +87,12 @@ Stmt JoinBarriers(const Stmt& body) {
   });
 }
 
-absl::StatusOr<PrimFunc> MakeLanes(PrimFunc func) {
+absl::StatusOr<PrimFunc> MakeLanes(PrimFunc func, const DeviceOptions& options) {
   func.body = FlattenBuffers(func.body, func.params);
   func.body = Simplify(func.body);
   func.body = UnrollRegisterLoops(UnrollTileOps(func.body));
   func.body = MarkCopiedRuns(func.body);
-  HONE_ASSIGN_OR_RETURN(func, VectorizeLoops(std::move(func), {.vector_bits = kVectorBits}));
+  HONE_ASSIGN_OR_RETURN(func, VectorizeLoops(std::move(func), {.vector_bits = options.vector_bits}));
   func.body = ShareFragments(JoinBarriers(Simplify(UnrollLoops(func.body, kMostUnrolled))));
   return func;
 }
@@ -118,9 +117,10 @@ Stmt TakeAxes(Stmt body, Launch& launch, DeviceKernel& kernel) {
 
 class Splitter {
  public:
-  explicit Splitter(const PrimFunc& func) : name_(func.name) {
+  Splitter(const PrimFunc& func, const DeviceOptions& options) : name_(func.name), options_(options) {
     for (const Buffer& param : func.params) AddMemory(param);
     program_.params = program_.buffers.size();
+    program_.serial_loops = SerialLoops(func);
   }
 
   absl::StatusOr<DeviceProgram> Split(const Stmt& body) {
@@ -163,7 +163,7 @@ class Splitter {
     Launch launch{.kernel = absl::StrCat(name_, "_", program_.launches.size())};
     DeviceKernel kernel;
     kernel.body = TakeAxes(nest, launch, kernel);
-    AssignShared(launch, kernel);
+    AssignShared(launch, kernel, options_.shared_apart);
     const TouchedBuffers touched = BuffersTouchedBy(kernel.body);
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const Buffer& buffer = program_.buffers[i].buffer;
@@ -178,6 +178,7 @@ class Splitter {
   }
 
   std::string name_;
+  const DeviceOptions& options_;
   DeviceProgram program_;
 };
 
@@ -197,11 +198,11 @@ absl::Status CheckSizes(const PrimFunc& func) {
 
 }  // namespace
 
-absl::StatusOr<DeviceProgram> LowerToDevice(const PrimFunc& scheduled) {
+absl::StatusOr<DeviceProgram> LowerToDevice(const PrimFunc& scheduled, const DeviceOptions& options) {
   HONE_ASSIGN_OR_RETURN(PrimFunc lowered, LowerThreads(scheduled));
   HONE_RETURN_IF_ERROR(CheckSizes(lowered));
-  HONE_ASSIGN_OR_RETURN(lowered, MakeLanes(std::move(lowered)));
-  return Splitter(lowered).Split(lowered.body);
+  HONE_ASSIGN_OR_RETURN(lowered, MakeLanes(std::move(lowered), options));
+  return Splitter(lowered, options).Split(lowered.body);
 }
 
 std::string ToText(const DeviceProgram& program) {

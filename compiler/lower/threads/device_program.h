@@ -57,6 +57,12 @@ inline constexpr char kCopiesRun[] = "copies_run";
 // Copies of 16 bytes are aligned, and every buffer starts at the first bank.
 inline constexpr int64_t kSharedAlignment = 128;
 
+// What of the target counts: GpuTarget (compiler/target/gpu_target.h) has the same.
+struct DeviceOptions {
+  int vector_bits = 512;            // of a vector of the program; printers cut it into what a thread loads at once
+  int64_t shared_apart = 32 << 10;  // bytes of shared memory of a block up to which no two buffers share any
+};
+
 struct DeviceProgram {
   // Memory of the device: the function's params in order, then what launches hand to one another, whose contents are
   // undefined when a run begins.
@@ -68,12 +74,14 @@ struct DeviceProgram {
   size_t params = 0;  // so many of them
   std::vector<Launch> launches;
   std::vector<DeviceKernel> kernels;  // of each launch
+  // Vectorised loops that have no vector form and run as serial ones: a text for each, with the reason.
+  std::vector<std::string> serial_loops;
 };
 
 // A scheduled function with loops bound to blockIdx and threadIdx, as launches. What stands outside of all such loops
 // is run by one thread. Fails as LowerThreads does; FailedPrecondition also for symbolic sizes, and for a loop or a
 // condition around launches.
-absl::StatusOr<DeviceProgram> LowerToDevice(const PrimFunc& scheduled);
+absl::StatusOr<DeviceProgram> LowerToDevice(const PrimFunc& scheduled, const DeviceOptions& options = {});
 
 // A line a launch: "main_0 over 3 x 2 x 1 blocks of 8 x 4 x 1 threads, 768 bytes shared: A, C".
 std::string ToText(const DeviceProgram& program);

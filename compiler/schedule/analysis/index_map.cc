@@ -297,17 +297,40 @@ absl::StatusOr<std::vector<size_t>> DigitsOf(const IndexMap& map, size_t input, 
   return own;
 }
 
-}  // namespace
-
-absl::StatusOr<InverseMap> Invert(const IndexMap& map, std::span<const Expr> extents) {
-  if (extents.size() != map.inputs.size()) {
-    return Invalid("index map ", ToText(map), ": it takes ", map.inputs.size(), " indices, the tensor has ",
-                   extents.size(), " dimensions");
+absl::Status CheckRanks(const IndexMap& map, size_t dimensions) {
+  if (dimensions != map.inputs.size()) {
+    return Invalid("index map ", ToText(map), ": it takes ", map.inputs.size(), " indices, the tensor has ", dimensions,
+                   " dimensions");
   }
   if (map.outputs.size() > kMostBufferDimensions) {
     return Invalid("index map ", ToText(map), ": it makes ", map.outputs.size(), " dimensions, at most ",
                    kMostBufferDimensions, " are supported");
   }
+  return absl::OkStatus();
+}
+
+// Output o, a swizzled digit of index `input`, before it was swizzled; the indices that swizzle it are known.
+absl::StatusOr<Expr> Unswizzled(const IndexMap& map, size_t o, size_t input, const Expr& mask,
+                                const InverseMap& inverse) {
+  const std::set<Var> used = FreeVars(mask);
+  for (size_t k = 0; k < map.inputs.size(); ++k) {
+    if (used.contains(map.inputs[k]) && (!inverse.original[k] || k == input))
+      return Invalid("index map ", ToText(map), ": output ", o, " is swizzled by ", map.inputs[k],
+                     ", which is swizzled itself");
+  }
+  const Expr by = Substitute(mask, [&](const Var& var) -> std::optional<Expr> {
+    for (size_t k = 0; k < map.inputs.size(); ++k) {
+      if (map.inputs[k].SameAs(var)) return inverse.original[k];
+    }
+    return std::nullopt;
+  });
+  return MakeBinary(BinaryOp::kBitXor, inverse.indices[o], by);
+}
+
+}  // namespace
+
+absl::StatusOr<InverseMap> Invert(const IndexMap& map, std::span<const Expr> extents) {
+  HONE_RETURN_IF_ERROR(CheckRanks(map, extents.size()));
   VarRanges ranges;
   std::vector<int64_t> shape;  // of a symbolic extent the greatest
   for (size_t i = 0; i < extents.size(); ++i) {
@@ -339,21 +362,7 @@ absl::StatusOr<InverseMap> Invert(const IndexMap& map, std::span<const Expr> ext
       Expr value = IntConst(0);
       for (const size_t o : own) {
         Expr digit = inverse.indices[o];
-        if (digits[o].mask) {
-          const std::set<Var> used = FreeVars(digits[o].mask);
-          for (size_t k = 0; k < shape.size(); ++k) {
-            if (used.contains(map.inputs[k]) && (!inverse.original[k] || k == i))
-              return Invalid("index map ", ToText(map), ": output ", o, " is swizzled by ", map.inputs[k],
-                             ", which is swizzled itself");
-          }
-          digit = MakeBinary(BinaryOp::kBitXor, digit,
-                             Substitute(digits[o].mask, [&](const Var& var) -> std::optional<Expr> {
-                               for (size_t k = 0; k < shape.size(); ++k) {
-                                 if (map.inputs[k].SameAs(var)) return inverse.original[k];
-                               }
-                               return std::nullopt;
-                             }));
-        }
+        if (digits[o].mask) { HONE_ASSIGN_OR_RETURN(digit, Unswizzled(map, o, i, digits[o].mask, inverse)); }
         value = value + digit * IntConst(digits[o].lower);
       }
       const int64_t reach = own.empty() ? 1 : digits[own.back()].lower * digits[own.back()].extent;

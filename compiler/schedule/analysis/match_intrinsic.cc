@@ -92,31 +92,54 @@ class Matcher {
       Restore(before);
       return PutInFragment(*load, given);
     }
-    if (const Cast* cast = wanted.As<Cast>()) {
-      const Cast* own = given.As<Cast>();
-      return own == nullptr ? Message(given, " is no cast") : Match(cast->a, own->a);
-    }
     if (const std::optional<double> constant = AnyConstant(wanted)) {
       return AnyConstant(given) == constant ? "" : Message("it computes ", given, ", not ", wanted);
     }
-    const Binary *binary = wanted.As<Binary>(), *own = given.As<Binary>();
-    if (binary == nullptr || own == nullptr || binary->op != own->op)
+    if (!IsSameOperation(wanted, given))
       return Message("it computes ", given, " where the intrinsic has another operation");
+    const Binary *binary = wanted.As<Binary>(), *own = given.As<Binary>();
+    const bool swaps = binary != nullptr && (binary->op == BinaryOp::kAdd || binary->op == BinaryOp::kMul);
+    return swaps ? MatchEitherWay(*binary, *own) : MatchArguments(wanted, given);
+  }
+
+  // Returns whether both apply one operation that the matcher knows, to whatever arguments.
+  static bool IsSameOperation(const Expr& wanted, const Expr& given) {
+    if (wanted.node().kind.index() != given.node().kind.index()) return false;
+    if (const Binary* binary = wanted.As<Binary>()) return binary->op == given.As<Binary>()->op;
+    if (const Call* call = wanted.As<Call>())
+      return call->name == given.As<Call>()->name && call->args.size() == given.As<Call>()->args.size();
+    return wanted.As<Cast>() != nullptr || wanted.As<Not>() != nullptr || wanted.As<Select>() != nullptr ||
+           wanted.As<IfThenElseExpr>() != nullptr;
+  }
+
+  std::string MatchArguments(const Expr& wanted, const Expr& given) {
+    std::vector<Expr> arguments;
+    ForEachChild(given, [&](const Expr& argument) { arguments.push_back(argument); });
+    std::string differs;
+    size_t i = 0;
+    ForEachChild(wanted, [&](const Expr& argument) {
+      if (differs.empty()) differs = Match(argument, arguments[i]);
+      ++i;
+    });
+    return differs;
+  }
+
+  // Of an operation whose sides may be the other way round.
+  std::string MatchEitherWay(const Binary& wanted, const Binary& own) {
     const State before = Saved();
-    const std::string first = Match(binary->a, own->a);
-    const std::string differs = first.empty() ? Match(binary->b, own->b) : first;
-    const bool swaps = binary->op == BinaryOp::kAdd || binary->op == BinaryOp::kMul;
-    if (differs.empty() || !swaps) return differs;
+    const std::string first = Match(wanted.a, own.a);
+    const std::string differs = first.empty() ? Match(wanted.b, own.b) : first;
+    if (differs.empty()) return "";
     Restore(before);
-    const std::string first_swapped = Match(binary->a, own->b);
-    const std::string swapped = first_swapped.empty() ? Match(binary->b, own->a) : first_swapped;
+    const std::string first_swapped = Match(wanted.a, own.b);
+    const std::string swapped = first_swapped.empty() ? Match(wanted.b, own.a) : first_swapped;
     if (swapped.empty()) return "";
     // What is told is the way that got further.
     return !first.empty() && first_swapped.empty() ? swapped : differs;
   }
 
   // `indices` of the intrinsic's operand are axes; those of the block's buffer are sums in which one of the block's
-  // variables runs through the tile. Dimensions the operand does not have stand still.
+  // variables runs through the tile. In dimensions that the operand does not have the index is one for the whole tile.
   std::string Place(const Buffer& operand, const std::vector<Expr>& axes, const Buffer& buffer,
                     const std::vector<Expr>& indices) {
     if (buffer.type() != operand.type())
@@ -212,17 +235,17 @@ class Matcher {
     const std::optional<TileRange> range = RangeInTile(divided_, block_, Range{index, IntConst(1, index.type())});
     if (!range.has_value())
       return Message(buffer, " is used at ", index, ", which is no sum of the variables of the tile");
-    int roams = -1;
+    int moved_by = -1;
     for (size_t i = 0; i < range->steps.size(); ++i) {
       if (range->steps[i] == 0) continue;
-      if (roams >= 0) return Message(buffer, " is used at ", index, ", which two variables of the tile move");
+      if (moved_by >= 0) return Message(buffer, " is used at ", index, ", which two variables of the tile move");
       if (range->steps[i] != 1) return Message(buffer, " is used at ", index, ", whose elements are not neighbours");
-      roams = static_cast<int>(i);
+      moved_by = static_cast<int>(i);
     }
     found = {range->first, range->extent};
-    if (axis != nullptr) return Assign(*axis, roams);
-    if (roams < 0) return "";
-    return Message(buffer, " is moved along dimension ", d, " by ", block_.iters[static_cast<size_t>(roams)].var,
+    if (axis != nullptr) return Assign(*axis, moved_by);
+    if (moved_by < 0) return "";
+    return Message(buffer, " is moved along dimension ", d, " by ", block_.iters[static_cast<size_t>(moved_by)].var,
                    ", the operand ", operand, " has its last ", operand.rank(), " dimensions alone");
   }
 
@@ -283,7 +306,7 @@ absl::StatusOr<MatchedTile> MatchIntrinsic(const ProgramIndex& index, const Divi
   Matcher matcher(divided, block, intrinsic);
   if (const std::string differs = matcher.Run(); !differs.empty()) return refuse(differs);
   MatchedTile tile = matcher.Tile();
-  if (const absl::Status fits = CheckTileOp(tile.op); !fits.ok()) return refuse(std::string(fits.message()));
+  if (const absl::Status fits = CheckTileOp(intrinsic, tile.op); !fits.ok()) return refuse(std::string(fits.message()));
   return tile;
 }
 

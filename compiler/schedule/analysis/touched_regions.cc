@@ -27,10 +27,10 @@ Analyzer KnownAround(const ProgramIndex& index, int node) { return Analyzer(Rang
 std::vector<std::vector<IntervalSet>> TouchedWithin(const ProgramIndex& index, int outer, int block,
                                                     const Buffer& buffer, bool writes, Analyzer& known) {
   const BlockRealize& realize = index.realize(block);
-  SetMap roaming;
+  SetMap loops;
   for (const int n : index.LoopsBetween(outer, block)) {
     const For& loop = index.loop(n);
-    roaming[loop.var] = IntervalSet::FromRange(Range{loop.min, loop.extent});
+    loops[loop.var] = IntervalSet::FromRange(Range{loop.min, loop.extent});
   }
   const VarMap bind = BindingsOf(realize);
   std::vector<std::vector<IntervalSet>> found;
@@ -38,7 +38,7 @@ std::vector<std::vector<IntervalSet>> TouchedWithin(const ProgramIndex& index, i
     if (!access.buffer.SameAs(buffer)) continue;
     std::vector<Range> region;
     for (const Range& r : access.region) region.push_back(Range{Substitute(r.min, bind), Substitute(r.extent, bind)});
-    found.push_back(EvalRegion(region, roaming, known));
+    found.push_back(EvalRegion(region, loops, known));
   }
   return found;
 }
@@ -158,8 +158,8 @@ bool AreInjective(const std::vector<Terms>& sums, const VarList& list) {
 
 }  // namespace
 
-bool IsInjective(std::span<const Expr> values, const VarRanges& roaming, const Expr& predicate) {
-  const VarList list = ListOf(roaming);
+bool IsInjective(std::span<const Expr> values, const VarRanges& domains, const Expr& predicate) {
+  const VarList list = ListOf(domains);
   const bool symbolic =
       std::ranges::any_of(list.extents, [](const Bounds& extent) { return extent.min != extent.max; });
   const auto sums = DisjointSums(values, list);
@@ -168,12 +168,12 @@ bool IsInjective(std::span<const Expr> values, const VarRanges& roaming, const E
     const bool injective = AreInjective(*sums, list);
     if (injective || !symbolic) return injective;
   }
-  return DetectIterMap(values, roaming, predicate, true).ok();
+  return DetectIterMap(values, domains, predicate, true).ok();
 }
 
-absl::Status FillsBox(std::span<const Range> region, const VarRanges& roaming) {
+absl::Status FillsBox(std::span<const Range> region, const VarRanges& domains) {
   std::vector<Expr> values;
-  VarRanges ranges = roaming;
+  VarRanges ranges = domains;
   for (const Range& r : region) {
     Expr value = r.min;
     if (!IsConst(r.extent, 1)) {  // a run of elements is one more loop
@@ -201,13 +201,13 @@ absl::Status FillsBox(std::span<const Range> region, const VarRanges& roaming) {
 
 namespace {
 
-// Checks that the reductions of the block come to an end while the roaming loops run.
-absl::Status CheckReducesInside(const BlockRealize& realize, const VarRanges& roaming) {
+// Checks that the reductions of the block come to an end within the loops of `domains`.
+absl::Status CheckReducesInside(const BlockRealize& realize, const VarRanges& domains) {
   for (size_t i = 0; i < realize.values.size(); ++i) {
     const IterVar& iter = realize.block.iters[i];
     if (iter.kind == IterKind::kSpatial) continue;
     for (const Var& var : FreeVars(realize.values[i])) {  // complete only when the whole domain is run through inside
-      if (roaming.count(var) == 0) {
+      if (domains.count(var) == 0) {
         return Refused("block ", realize.block.name, " goes on reducing ", iter.var, " across loop ", var,
                        ", so its values are not complete after one iteration");
       }
@@ -216,15 +216,15 @@ absl::Status CheckReducesInside(const BlockRealize& realize, const VarRanges& ro
   return absl::OkStatus();
 }
 
-// One for each iteration variable: may its value lie outside its domain for all iterations of the roaming loops? Then
-// the block does not run at all in one iteration of `outer`.
+// One for each iteration variable: true if its value may lie outside its domain in all iterations of the loops of
+// `domains`. Then the block does not run at all in one iteration of `outer`.
 std::vector<bool> MayBeEmpty(const ProgramIndex& index, int outer, const BlockRealize& realize,
-                             const VarRanges& roaming) {
+                             const VarRanges& domains) {
   std::vector<bool> may_be_empty(realize.values.size(), false);
   if (Conjuncts(realize.predicate).empty()) return may_be_empty;
   Analyzer known = KnownAround(index, outer);
   if (index.IsLoop(outer)) known.Bind(index.loop(outer).var, Range{index.loop(outer).min, index.loop(outer).extent});
-  const SetMap sets = ToSets(roaming);
+  const SetMap sets = ToSets(domains);
   for (size_t i = 0; i < realize.values.size(); ++i) {
     const Range& domain = realize.block.iters[i].domain;
     const IntervalSet set = EvalSet(realize.values[i], sets, known);
@@ -235,7 +235,7 @@ std::vector<bool> MayBeEmpty(const ProgramIndex& index, int outer, const BlockRe
 }
 
 // Checks that the region that the block declares to write is a whole box, as far as it lies inside the buffer.
-absl::Status CheckWritesBox(const BlockRealize& realize, const BufferRegion& write, const VarRanges& roaming,
+absl::Status CheckWritesBox(const BlockRealize& realize, const BufferRegion& write, const VarRanges& domains,
                             const std::vector<bool>& may_be_empty) {
   // An iteration in which the block does not run at all, because a split covers more than its loop, must show: as a
   // part of the buffer that lies outside.
@@ -263,7 +263,7 @@ absl::Status CheckWritesBox(const BlockRealize& realize, const BufferRegion& wri
   const VarMap bind = BindingsOf(realize);
   std::vector<Range> region;
   for (const Range& r : write.region) region.push_back(Range{Substitute(r.min, bind), Substitute(r.extent, bind)});
-  if (const absl::Status filled = FillsBox(region, roaming); !filled.ok()) {
+  if (const absl::Status filled = FillsBox(region, domains); !filled.ok()) {
     return Refused("block ", realize.block.name, " does not write a whole box of ", write.buffer,
                    " in one iteration: ", filled.message());
   }
@@ -348,13 +348,13 @@ absl::Status CheckWritesAll(const Block& block, const BufferRegion& write, Analy
 
 absl::Status CheckExact(const ProgramIndex& index, int outer, int producer, const Buffer& buffer, Expr* outside) {
   const BlockRealize& realize = index.realize(producer);
-  VarRanges roaming;
+  VarRanges domains;
   for (const int n : index.LoopsBetween(outer, producer))
-    roaming[index.loop(n).var] = Range{index.loop(n).min, index.loop(n).extent};
-  HONE_RETURN_IF_ERROR(CheckReducesInside(realize, roaming));
+    domains[index.loop(n).var] = Range{index.loop(n).min, index.loop(n).extent};
+  HONE_RETURN_IF_ERROR(CheckReducesInside(realize, domains));
   for (const Expr& part : PartsBeyondDomain(realize, RangesAround(index, producer))) {
     bool stands_still = outside != nullptr;
-    for (const Var& var : FreeVars(part)) stands_still = stands_still && roaming.count(var) == 0;
+    for (const Var& var : FreeVars(part)) stands_still = stands_still && domains.count(var) == 0;
     if (!stands_still) {
       return Refused("block ", realize.block.name, " runs only where ", part, ", which leaves holes in what it writes");
     }
@@ -364,12 +364,12 @@ absl::Status CheckExact(const ProgramIndex& index, int outer, int producer, cons
     return Refused("block ", realize.block.name, " writes ", buffer,
                    " under a condition in its body, which leaves holes in what it writes");
   }
-  const std::vector<bool> may_be_empty = MayBeEmpty(index, outer, realize, roaming);
+  const std::vector<bool> may_be_empty = MayBeEmpty(index, outer, realize, domains);
   Analyzer known = KnownAround(index, producer);
   for (const IterVar& iter : realize.block.iters) known.Bind(iter.var, iter.domain);
   for (const BufferRegion& write : realize.block.writes) {
     if (!write.buffer.SameAs(buffer)) continue;
-    HONE_RETURN_IF_ERROR(CheckWritesBox(realize, write, roaming, may_be_empty));
+    HONE_RETURN_IF_ERROR(CheckWritesBox(realize, write, domains, may_be_empty));
     HONE_RETURN_IF_ERROR(CheckWritesAll(realize.block, write, known));
   }
   return absl::OkStatus();

@@ -13,23 +13,23 @@
 namespace hone {
 
 // The regions of `buffer` that one iteration of `outer` (a loop or block node) makes `block` read or write: its
-// declared regions with its bindings put in, the loops strictly between `outer` and it roaming. One entry for each
-// declared region.
+// declared regions with its bindings put in, in all iterations of the loops strictly between `outer` and it. One entry
+// for each declared region.
 std::vector<std::vector<IntervalSet>> TouchedWithin(const ProgramIndex& index, int outer, int block,
                                                     const Buffer& buffer, bool writes, Analyzer& known);
 
 // Their union, dimension by dimension.
 std::vector<IntervalSet> UnionOf(std::span<const std::vector<IntervalSet>> regions, Analyzer& known);
 
-// Returns whether distinct iterations of the `roaming` loops give distinct `values`: the map is injective under
+// Returns whether distinct iterations of the loops of `domains` give distinct `values`: the map is injective under
 // `predicate`. It is not when a loop is used by none of the values (the block runs again in its every iteration) or
 // when parts overlap, as those of a producer computed with its halo do.
-bool IsInjective(std::span<const Expr> values, const VarRanges& roaming, const Expr& predicate);
+bool IsInjective(std::span<const Expr> values, const VarRanges& domains, const Expr& predicate);
 
-// OK when the ranges, while the variables of `roaming` run through theirs, touch every element of the box around them;
-// refused says why not. Loops that were fused across the border of what roams, or an index such as (v // 3, v % 3), can
-// leave holes.
-absl::Status FillsBox(std::span<const Range> region, const VarRanges& roaming);
+// OK when the ranges, in all iterations of the loops of `domains`, touch every element of the box around them; refused
+// says why not. Fusions of such a loop with one that is not among them, or an index such as (v // 3, v % 3), can leave
+// holes.
+absl::Status FillsBox(std::span<const Range> region, const VarRanges& domains);
 
 // OK when one iteration of `outer` writes all of the buffer that TouchedWithin says, as far as it lies inside, and the
 // reductions of the block come to an end there. Refused says which block and why, in the words after "PRIMITIVE(..): ".

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "compiler/schedule/analysis/dataflow.h"
+#include "compiler/schedule/analysis/inserted_copy.h"
 #include "compiler/schedule/analysis/message.h"
 #include "compiler/schedule/analysis/nest.h"
-#include "compiler/schedule/analysis/stage.h"
 #include "compiler/schedule/analysis/touched_regions.h"
 #include "compiler/schedule/primitive_table.h"
 #include "compiler/schedule/primitives/moved_block.h"
@@ -140,13 +140,13 @@ absl::Status CheckMadeBefore(const ProgramIndex& index, const Move& move, const 
                    "; choose a loop around all consumers");
   };
   int common = move.loop;  // around both
-  VarRanges roaming;
+  VarRanges domains;
   for (; !index.Contains(common, consumer); common = index.parent(common)) {
     if (!index.IsLoop(common)) continue;
     const For& loop = index.loop(common);
     if (loop.kind != ForKind::kSerial && loop.kind != ForKind::kUnrolled)
       return refused("loop ", loop.var, " is not serial");
-    roaming[loop.var] = Range{loop.min, loop.extent};
+    domains[loop.var] = Range{loop.min, loop.extent};
   }
   for (const BufferRegion& write : block.writes) {
     std::vector<Range> made;
@@ -159,8 +159,8 @@ absl::Status CheckMadeBefore(const ProgramIndex& index, const Move& move, const 
       if (part.last) return refused("how much of ", write.buffer, " one iteration makes is not constant");
       range = Range{index_of->base + part.min, part.extent + (index_of->extent - 1)};
     }
-    if (const absl::Status fills = FillsBox(made, roaming); !fills.ok()) return refused(fills.message());
-    const std::vector<IntervalSet> box = EvalRegion(made, ToSets(roaming), known);
+    if (const absl::Status fills = FillsBox(made, domains); !fills.ok()) return refused(fills.message());
+    const std::vector<IntervalSet> box = EvalRegion(made, ToSets(domains), known);
     for (const std::vector<IntervalSet>& read :
          TouchedWithin(index, common, consumer, write.buffer, /*writes=*/false, known)) {
       if (!Covers(box, read, write.buffer, known))

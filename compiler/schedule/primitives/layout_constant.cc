@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "compiler/schedule/analysis/layout.h"
 #include "compiler/schedule/analysis/message.h"
 #include "compiler/schedule/analysis/nest.h"
+#include "compiler/schedule/analysis/rewrite_layout.h"
 #include "compiler/schedule/primitive_table.h"
 #include "compiler/schedule/primitives/step_argument.h"
 #include "compiler/schedule/schedule.h"

@@ -76,16 +76,16 @@ absl::Status CheckNoneAtOnce(const NewPlace& place, const std::string& where) {
     return std::ranges::any_of(elements, [&](const Expr& element) { return UsesVar(element, var); });
   };
   const For* at_once = nullptr;
-  VarRanges roaming;
+  VarRanges domains;
   for (const For* loop : place.around) {
     if (!IsSerial(*loop)) at_once = loop;
-    if (!IsSerial(*loop) || chooses(loop->var)) roaming[loop->var] = Range{loop->min, loop->extent};
+    if (!IsSerial(*loop) || chooses(loop->var)) domains[loop->var] = Range{loop->min, loop->extent};
   }
   if (at_once == nullptr) return absl::OkStatus();
   for (const auto& [var, range] : place.nest) {
-    if (chooses(var)) roaming[var] = range;
+    if (chooses(var)) domains[var] = range;
   }
-  if (IsInjective(elements, roaming, True())) return absl::OkStatus();
+  if (IsInjective(elements, domains, True())) return absl::OkStatus();
   return Refused(where, ": loop ", at_once->var, " is ", Describe(at_once->kind),
                  ", and two of its iterations would reduce to one element at the same time; choose a loop outside it");
 }
@@ -135,16 +135,16 @@ absl::Status CheckMovedReduction(const ProgramIndex& index, const Move& move, co
     if (Reduces(iters[i]) && !CoversAll(parts[i], ranges[i], known)) in_parts.push_back(i);
   }
   if (in_parts.empty()) return absl::OkStatus();
-  VarRanges roaming = place.nest;
+  VarRanges domains = place.nest;
   for (const For* loop : place.around) {
-    if (index.FindLoop(loop->var) > common) roaming[loop->var] = Range{loop->min, loop->extent};
+    if (index.FindLoop(loop->var) > common) domains[loop->var] = Range{loop->min, loop->extent};
   }
   std::vector<Var> loops;
-  for (const auto& [var, range] : roaming) loops.push_back(var);
+  for (const auto& [var, range] : domains) loops.push_back(var);
   for (size_t i = 0; i < iters.size(); ++i) {
     if (Reduces(iters[i])) HONE_RETURN_IF_ERROR(CheckRises(place, loops, i, move.where));
   }
-  if (!IsInjective(place.realize->values, roaming, True())) {
+  if (!IsInjective(place.realize->values, domains, True())) {
     return Refused(move.where, ": one iteration gives a part of the reduction over ", iters[in_parts[0]].var,
                    ", and parts of several iterations hold the same terms, which would be added more than once");
   }

@@ -5,11 +5,11 @@
 
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/analysis/dataflow.h"
+#include "compiler/schedule/analysis/inserted_copy.h"
 #include "compiler/schedule/analysis/message.h"
 #include "compiler/schedule/analysis/nest.h"
 #include "compiler/schedule/analysis/plain_nest.h"
 #include "compiler/schedule/analysis/reduction.h"
-#include "compiler/schedule/analysis/stage.h"
 #include "compiler/schedule/primitive_table.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/support/status_macros.h"

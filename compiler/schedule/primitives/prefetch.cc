@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "compiler/arith/interval_set.h"
+#include "compiler/schedule/analysis/inserted_copy.h"
 #include "compiler/schedule/analysis/message.h"
 #include "compiler/schedule/analysis/nest.h"
-#include "compiler/schedule/analysis/stage.h"
 #include "compiler/schedule/analysis/touched_regions.h"
 #include "compiler/schedule/primitive_table.h"
 #include "compiler/schedule/primitives/step_argument.h"

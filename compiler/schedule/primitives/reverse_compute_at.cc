@@ -3,9 +3,9 @@
 
 #include "compiler/ir/structural.h"
 #include "compiler/schedule/analysis/dataflow.h"
+#include "compiler/schedule/analysis/inserted_copy.h"
 #include "compiler/schedule/analysis/message.h"
 #include "compiler/schedule/analysis/nest.h"
-#include "compiler/schedule/analysis/stage.h"
 #include "compiler/schedule/analysis/touched_regions.h"
 #include "compiler/schedule/primitive_table.h"
 #include "compiler/schedule/primitives/compute_at.h"

@@ -1,6 +1,7 @@
 #include "compiler/schedule/primitives/tensorize.h"
 
 #include <utility>
+#include <variant>
 
 #include "compiler/ir/annotations.h"
 #include "compiler/schedule/analysis/divide_block.h"
@@ -30,10 +31,25 @@ absl::StatusOr<std::vector<const TileIntrinsic*>> FragmentLoads(const Block& blo
   return loads;
 }
 
+// The loop, or the outermost one around the block and nothing else.
+absl::StatusOr<int> LoopOf(const Schedule& schedule, const BlockOrLoop& target) {
+  if (const LoopRef* loop = std::get_if<LoopRef>(&target)) return schedule.LoopNode(*loop, "tensorize");
+  HONE_ASSIGN_OR_RETURN(const int block, schedule.BlockNode(std::get<BlockRef>(target), "tensorize"));
+  const ProgramIndex& index = schedule.index();
+  int outermost = block;
+  for (int n = index.parent(block); n >= 0 && index.IsLoop(n); n = index.parent(n)) {
+    if (!index.loop(n).body.SameAs(index.stmt(outermost))) break;
+    outermost = n;
+  }
+  if (outermost == block)
+    return Refused("tensorize(", index.block(block).name, "): no loop is around this block alone");
+  return outermost;
+}
+
 }  // namespace
 
-absl::Status Tensorize(Schedule& schedule, LoopRef ref, const std::string& name) {
-  HONE_ASSIGN_OR_RETURN(const int node, schedule.LoopNode(ref, "tensorize"));
+absl::Status Tensorize(Schedule& schedule, BlockOrLoop target, const std::string& name) {
+  HONE_ASSIGN_OR_RETURN(const int node, LoopOf(schedule, target));
   const ProgramIndex& index = schedule.index();
   const std::string where = Message("tensorize(", index.loop(node).var, ", ", name, ")");
   const TileIntrinsic* intrinsic = FindTileIntrinsic(name);
@@ -64,12 +80,12 @@ absl::Status Tensorize(Schedule& schedule, LoopRef ref, const std::string& name)
   }
   // ---- nothing below fails ----
   schedule.SetBody(index.Replace(node, Stmt::Make(std::move(tile))));
-  schedule.Record(TensorizeStep{.loop = ref, .intrinsic = name}, {});
+  schedule.Record(TensorizeStep{.target = target, .intrinsic = name}, {});
   return absl::OkStatus();
 }
 
 absl::Status Apply(Schedule& schedule, const TensorizeStep& step) {
-  return Tensorize(schedule, step.loop, step.intrinsic);
+  return Tensorize(schedule, step.target, step.intrinsic);
 }
 
 HONE_PRIMITIVES(tensorize, TensorizeStep)

@@ -5,11 +5,11 @@
 
 #include "compiler/schedule/analysis/dataflow.h"
 #include "compiler/schedule/analysis/element_map.h"
-#include "compiler/schedule/analysis/layout.h"
+#include "compiler/schedule/analysis/inserted_copy.h"
 #include "compiler/schedule/analysis/message.h"
 #include "compiler/schedule/analysis/nest.h"
 #include "compiler/schedule/analysis/plain_nest.h"
-#include "compiler/schedule/analysis/stage.h"
+#include "compiler/schedule/analysis/rewrite_layout.h"
 #include "compiler/schedule/primitive_table.h"
 #include "compiler/schedule/primitives/cache.h"
 #include "compiler/schedule/schedule.h"

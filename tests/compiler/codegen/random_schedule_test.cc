@@ -9,6 +9,7 @@
 #include "tests/boards/run_on_board.h"
 #include "tests/compiler/codegen/run_kernel.h"
 #include "tests/compiler/schedule/campaign.h"
+#include "tests/compiler/schedule/once_failed.h"
 #include "tests/compiler/schedule/random_schedule.h"
 #include "tests/compiler/schedule/reference.h"
 #include "tests/compiler/schedule/shrink.h"
@@ -41,7 +42,14 @@ Way OnBoard(const std::string& cpu, int threads) {
           }};
 }
 
-// "" when the program, compiled and run, is right in all these ways.
+// "" when the schedule, compiled and run, is right.
+std::string WrongCompiled(const Reference& reference, const Schedule& schedule, const Way& way) {
+  std::vector<NdArray> got = reference.arguments();
+  const absl::Status ran = way.run(schedule, got);
+  return ran.ok() ? reference.Compare(got) : ran.ToString();
+}
+
+// "" when the program is right in all these ways.
 std::string CheckSeed(uint64_t seed, const std::vector<Way>& ways) {
   Random random(seed);
   const SmallWorkload workload = PickWorkload(random);
@@ -49,11 +57,7 @@ std::string CheckSeed(uint64_t seed, const std::vector<Way>& ways) {
   player.PlayChanges(1 + static_cast<int>(random.Below(30)));
   const Reference& reference = ReferenceOf(workload, player.schedule().trace());
   for (const Way& way : ways) {
-    const auto wrong = [&](const Schedule& s) {
-      std::vector<NdArray> got = reference.arguments();
-      const absl::Status ran = way.run(s, got);
-      return ran.ok() ? reference.Compare(got) : ran.ToString();
-    };
+    const auto wrong = [&](const Schedule& s) { return WrongCompiled(reference, s, way); };
     const std::string said = wrong(player.schedule());
     Count("kernels run");
     if (said.empty()) continue;
@@ -95,6 +99,23 @@ TEST(RandomSchedules, CompiledForABoardAgreesWithTheInterpreter) {
   ExpectAllRight(RunCampaign(static_cast<uint64_t>(FromEnvironment("HONE_FIRST_SEED", 0)),
                              FromEnvironment("HONE_BOARD_SEEDS", 100), check));
 }
+
+// In every way that this machine has the features for, in a process of its own: the code may be illegal.
+class OnceFailedCompiled : public ::testing::TestWithParam<std::string> {};
+TEST_P(OnceFailedCompiled, IsRight) {
+  const auto [workload, schedule] = ReadOnceFailed(GetParam());
+  const Reference& reference = ReferenceOf(workload, schedule.trace());
+  const auto check = [&](uint64_t) -> std::string {
+    for (const X86Way& way : kX86Ways) {
+      if (!MissingFeatures(*ParseTarget(way.target), HostTarget()).empty()) continue;
+      const std::string said = WrongCompiled(reference, schedule, Here(way, /*threads=*/1));
+      if (!said.empty()) return absl::StrCat(way.name, ": ", said);
+    }
+    return "";
+  };
+  for (const std::string& report : RunCampaign(0, 1, check).reports) ADD_FAILURE() << report;
+}
+INSTANTIATE_TEST_SUITE_P(Files, OnceFailedCompiled, ::testing::ValuesIn(OnceFailedFiles()), OnceFailedName);
 
 }  // namespace
 }  // namespace hone::testing

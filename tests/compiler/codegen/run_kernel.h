@@ -23,6 +23,7 @@
 #include "deploy/runtime/image.h"
 #include "deploy/runtime/invoke.h"
 #include "tests/compiler/interp/expect_outputs_near.h"
+#include "tests/compiler/text/parse_or_die.h"
 #include "tests/compiler/text/reads_back.h"
 
 namespace hone {
@@ -133,12 +134,6 @@ inline void ExpectPlainAgrees(const PrimFunc& func, double tolerance = 0, InputK
   const absl::Status ran = RunCompiled(*kernel, got, 1);
   ASSERT_TRUE(ran.ok()) << ran;
   ExpectOutputsNear(func, got, want, tolerance);
-}
-
-inline PrimFunc ParseOrDie(const std::string& text) {
-  absl::StatusOr<PrimFunc> func = ParsePrimFunc(text);
-  HONE_CHECK(func.ok()) << func.status() << "\n" << text;
-  return *std::move(func);
 }
 
 }  // namespace hone

@@ -1,10 +1,18 @@
 // Tile operations as machine code: as loops around registers, and as the instruction their intrinsic names.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "compiler/ir/visit.h"
+#include "compiler/lower/lower.h"
 #include "compiler/schedule/primitives/cache.h"
 #include "compiler/schedule/primitives/compute_at.h"
 #include "compiler/schedule/primitives/decompose_reduction.h"
@@ -19,6 +27,7 @@
 #include "compiler/tile/tile_intrinsic.h"
 #include "tests/boards/run_on_board.h"
 #include "tests/compiler/codegen/run_kernel.h"
+#include "tests/compiler/lower/check_passes.h"
 #include "tests/compiler/schedule/expect.h"
 #include "tests/compiler/schedule/workloads.h"
 
@@ -37,6 +46,23 @@ void ExpectComputes(const Schedule& schedule, const PrimFunc& workload, const Ta
     ASSERT_TRUE(ran.ok()) << ran;
     ExpectOutputsNear(workload, got, want, 1e-6);
   }
+}
+
+// Every pass keeps the result with what the target has, and leaves the intrinsic's instruction to the code generator.
+void ExpectPassesKeep(const Schedule& schedule, const Target& target, const std::string& intrinsic) {
+  const LowerOptions options{.features = {target.features.begin(), target.features.end()},
+                             .vector_bits = target.vector_bits};
+  const PrimFunc scheduled = schedule.Program().main;
+  CheckPasses(scheduled, options);
+  const absl::StatusOr<LoweredFunc> lowered = Lower(scheduled, options);
+  ASSERT_TRUE(lowered.ok()) << lowered.status();
+  bool left = false;
+  ForEachStmt(lowered->func.body, [&](const Stmt& s) {
+    const TileOp* op = s.As<TileOp>();
+    left |= op != nullptr && op->intrinsic == intrinsic;
+    return true;
+  });
+  EXPECT_TRUE(left) << ToText(lowered->func);
 }
 
 Schedule Tiled(const PrimFunc& workload, int64_t rows, int64_t columns, int64_t lanes, int64_t unroll) {
@@ -90,50 +116,94 @@ Target TargetNamed(const char* text) {
   return *std::move(target);
 }
 
+// What an instruction of this feature is compiled for; "" where no target is known here.
+std::string TargetWith(const std::string& feature) {
+  static const auto& targets = *new std::map<std::string, std::string>{
+      {"avx2", "cpu:x86-64-v3"},
+      {"avxvnni", "cpu:x86-64-v3+avxvnni"},
+      {"avx512bw", "cpu:x86-64-v4"},
+      {"avx512vnni", "cpu:x86-64-v4+avx512vnni"},
+      {"avx512bf16", "cpu:x86-64-v4+avx512bf16"},
+      {"dotprod", "cpu:cortex-a76"},
+      {"i8mm", "cpu:neoverse-n2"},
+      {"bf16", "cpu:neoverse-n2"},
+  };
+  const auto found = targets.find(feature);
+  return found == targets.end() ? "" : found->second;
+}
+
+// What assemblers call the function; "" where that is not known here.
+std::string Mnemonic(const std::string& function) {
+  constexpr absl::string_view kNeon = "llvm.aarch64.neon.", kX86 = "llvm.x86.";
+  if (absl::StartsWith(function, kNeon))
+    return function.substr(kNeon.size(), function.find('.', kNeon.size()) - kNeon.size());
+  if (!absl::StartsWith(function, kX86)) return "";
+  for (const auto& [part, name] : {std::pair("vpdpbusd", "vpdpbusd"), std::pair("vpdpwssd", "vpdpwssd"),
+                                   std::pair("dpbf16ps", "vdpbf16ps"), std::pair("pmadd", "vpmaddwd")})
+    if (absl::StrContains(function, part)) return name;
+  return "";
+}
+
 struct InstructionCase {
-  const char* name;
-  const char* target;
-  const char* intrinsic;
-  int64_t lanes;
-  const char* instruction;
+  const TileIntrinsic* row;
+  const TileInstruction* instruction;
+
+  const char* intrinsic() const { return row->name.c_str(); }
+  int64_t lanes() const { return instruction->extents.at("n"); }
+  std::string target() const { return TargetWith(instruction->feature); }
 };
-class InstructionTest : public ::testing::TestWithParam<InstructionCase> {};
+
+// All instructions of rows for one thread, of which those on matrices have tests of their own below.
+std::vector<InstructionCase> InstructionsOnVectors(bool matrices) {
+  std::vector<InstructionCase> cases;
+  for (const TileIntrinsic& row : TileIntrinsics()) {
+    if (row.threads > 1 || row.in_tiles() || row.in_rows() != matrices) continue;
+    for (const TileInstruction& instruction : row.instructions) cases.push_back({&row, &instruction});
+  }
+  return cases;
+}
+
+class InstructionTest : public ::testing::TestWithParam<InstructionCase> {
+ protected:
+  void SetUp() override {
+    ASSERT_NE(GetParam().target(), "") << "a target with " << GetParam().instruction->feature;
+    ASSERT_NE(Mnemonic(GetParam().instruction->function), "") << "a name for " << GetParam().instruction->function;
+  }
+};
 TEST_P(InstructionTest, IsInTheCode) {
   const InstructionCase& c = GetParam();
-  const Schedule s = Tensorized(DotOf(c.intrinsic, 48, 5), c.lanes, c.intrinsic);
-  const absl::StatusOr<std::string> text = CompileToAssembly(s.Program(), TargetNamed(c.target));
+  const Target target = TargetNamed(c.target().c_str());
+  const Schedule s = Tensorized(DotOf(c.intrinsic(), 48, 5), c.lanes(), c.intrinsic());
+  const absl::StatusOr<std::string> text = CompileToAssembly(s.Program(), target);
   ASSERT_TRUE(text.ok()) << text.status();
-  EXPECT_NE(text->find(c.instruction), std::string::npos) << *text;
+  const std::string name = Mnemonic(c.instruction->function);
+  const char* registers = target.arch == "aarch64" ? "" : c.lanes() == 16 ? "%zmm" : c.lanes() == 8 ? "%ymm" : "%xmm";
+  const std::vector<std::string> lines = absl::StrSplit(*text, '\n');
+  EXPECT_TRUE(std::ranges::any_of(
+      lines,
+      [&](const std::string& line) { return absl::StrContains(line, name) && absl::StrContains(line, registers); }))
+      << name << " of " << registers << "\n"
+      << *text;
+}
+TEST_P(InstructionTest, EveryPassKeepsTheResult) {
+  const InstructionCase& c = GetParam();
+  ExpectPassesKeep(Tensorized(DotOf(c.intrinsic(), 48, 5), c.lanes(), c.intrinsic()), TargetNamed(c.target().c_str()),
+                   c.intrinsic());
 }
 TEST_P(InstructionTest, DoesWhatTheIntrinsicMeans) {
   const InstructionCase& c = GetParam();
-  const Target target = TargetNamed(c.target);
+  const Target target = TargetNamed(c.target().c_str());
   const bool emulated = target.arch == "aarch64";
   if (const std::string missing = MissingFeatures(target, HostTarget()); !emulated && !missing.empty())
     GTEST_SKIP() << "this machine lacks " << missing;
-  const PrimFunc workload = DotOf(c.intrinsic, 48, 32);  // A ends at the end of a line
-  ExpectComputes(Tensorized(workload, c.lanes, c.intrinsic), workload, target, emulated ? target.cpu : "");
+  const PrimFunc workload = DotOf(c.intrinsic(), 48, 32);  // A ends at the end of a line
+  ExpectComputes(Tensorized(workload, c.lanes(), c.intrinsic()), workload, target, emulated ? target.cpu : "");
 }
-INSTANTIATE_TEST_SUITE_P(
-    Cases, InstructionTest,
-    ::testing::Values(InstructionCase{"Avx512", "cpu:x86-64-v4+avx512vnni", "dot4_u8s8_s32", 16, "vpdpbusd"},
-                      InstructionCase{"Avx512Narrow", "cpu:x86-64-v4+avx512vnni", "dot4_u8s8_s32", 8, "vpdpbusd"},
-                      InstructionCase{"AvxVnni", "cpu:x86-64-v3+avxvnni", "dot4_u8s8_s32", 8, "vpdpbusd"},
-                      InstructionCase{"PairsAvx512", "cpu:x86-64-v4", "dot2_u8s8_s32", 16, "vpmaddwd"},
-                      InstructionCase{"PairsAvx2", "cpu:x86-64-v3", "dot2_u8s8_s32", 8, "vpmaddwd"},
-                      InstructionCase{"SignedPairsAvx2", "cpu:x86-64-v3", "dot2_s8s8_s32", 8, "vpmaddwd"},
-                      InstructionCase{"UnsignedPairsAvx2", "cpu:x86-64-v3", "dot2_u8u8_s32", 8, "vpmaddwd"},
-                      InstructionCase{"MixedPairsAvx2", "cpu:x86-64-v3", "dot2_s8u8_s32", 8, "vpmaddwd"},
-                      InstructionCase{"Int16Vnni", "cpu:x86-64-v4+avx512vnni", "dot2_s16s16_s32", 16, "vpdpwssd"},
-                      InstructionCase{"Int16Avx512", "cpu:x86-64-v4", "dot2_s16s16_s32", 16, "vpmaddwd"},
-                      InstructionCase{"Int16Avx2", "cpu:x86-64-v3", "dot2_s16s16_s32", 8, "vpmaddwd"},
-                      InstructionCase{"Bfloat16", "cpu:x86-64-v4+avx512bf16", "dot2_bf16_f32", 16, "vdpbf16ps"},
-                      InstructionCase{"Bfloat16Narrow", "cpu:x86-64-v4+avx512bf16", "dot2_bf16_f32", 8, "vdpbf16ps"},
-                      InstructionCase{"NeonBfloat16", "cpu:neoverse-n2", "dot2_bf16_f32", 4, "bfdot"},
-                      InstructionCase{"NeonMixed", "cpu:neoverse-n2", "dot4_u8s8_s32", 4, "usdot"},
-                      InstructionCase{"Neon", "cpu:cortex-a76", "dot4_s8s8_s32", 4, "sdot"},
-                      InstructionCase{"NeonUnsigned", "cpu:cortex-a76", "dot4_u8u8_s32", 4, "udot"}),
-    [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Rows, InstructionTest, ::testing::ValuesIn(InstructionsOnVectors(/*matrices=*/false)),
+                         [](const auto& info) {
+                           return absl::StrCat(info.param.row->name, "_", info.param.instruction->feature, "_",
+                                               info.param.lanes());
+                         });
 
 // C[i, j] += A[i, k] * B[k // group, j, k % group], in the types and the group of the intrinsic.
 PrimFunc GroupedProduct(const char* intrinsic, int64_t m, int64_t n, int64_t k) {
@@ -233,7 +303,13 @@ INSTANTIATE_TEST_SUITE_P(Targets, PairsInRegisters, ::testing::Values("cpu:x86-6
                            return absl::StrReplaceAll(info.param, {{"cpu:", ""}, {"-", ""}});
                          });
 
-constexpr const char* kMmas[] = {"mma4_u8s8_s32", "mma4_s8s8_s32", "mma4_u8u8_s32", "mma4_s8u8_s32", "mma2_bf16_f32"};
+// The products in tile registers; with them go the rows that zero and store their sums.
+std::vector<const char*> ProductsInTiles() {
+  std::vector<const char*> names;
+  for (const TileIntrinsic& row : TileIntrinsics())
+    if (row.in_tiles() && row.operands.size() == 3) names.push_back(row.name.c_str());
+  return names;
+}
 constexpr char kWithTiles[] = "cpu:x86-64-v4+amx-tile+amx-int8+amx-bf16";
 int64_t DepthOf(const char* intrinsic) { return FindTileIntrinsic(intrinsic)->instructions[0].extents.at("k"); }
 
@@ -252,6 +328,11 @@ TEST_P(TileRegisterTest, SumsStayInRegistersAcrossTheLoop) {
   EXPECT_EQ(CountOf(*text, "\ttilestored"), 4);
   EXPECT_EQ(CountOf(*text, "\tldtilecfg"), 1);
   EXPECT_EQ(CountOf(*text, "\ttilerelease"), 1);
+}
+TEST_P(TileRegisterTest, EveryPassKeepsTheResult) {
+  const int64_t depth = DepthOf(GetParam());
+  const PrimFunc workload = GroupedProduct(GetParam(), 64, 64, 2 * depth);
+  ExpectPassesKeep(InTileRegisters(workload, GetParam(), {.depth = depth}), TargetNamed(kWithTiles), GetParam());
 }
 TEST_P(TileRegisterTest, DoesWhatTheIntrinsicMeans) {
   const Target target = TargetNamed(kWithTiles);
@@ -275,7 +356,7 @@ TEST_P(TileRegisterTest, OtherwiseItIsLoops) {
   EXPECT_EQ(CountOf(*text, "tmm"), 0);
   ExpectComputes(s, workload, TargetNamed("cpu:x86-64-v3"));
 }
-INSTANTIATE_TEST_SUITE_P(Rows, TileRegisterTest, ::testing::ValuesIn(kMmas),
+INSTANTIATE_TEST_SUITE_P(Rows, TileRegisterTest, ::testing::ValuesIn(ProductsInTiles()),
                          [](const auto& info) { return std::string(info.param); });
 
 // Sums of 8 x 8 stay in vector registers along k, 2 x 2 in each; a copy writes them to memory.
@@ -303,39 +384,38 @@ Schedule InMatrixRegisters(const PrimFunc& workload, const char* intrinsic) {
   return s;
 }
 
-struct MatrixCase {
-  const char* intrinsic;
-  const char* instruction;
-};
-class MatrixRegisterTest : public ::testing::TestWithParam<MatrixCase> {};
+class MatrixRegisterTest : public ::testing::TestWithParam<InstructionCase> {};
 // The body of the loop along k: 16 products and loads of their factors, of which four pairs of rows come by halves.
 // Sums are not moved about.
 TEST_P(MatrixRegisterTest, SumsStayInRegistersAcrossTheLoop) {
-  const MatrixCase& c = GetParam();
-  const Schedule s = InMatrixRegisters(GroupedProduct(c.intrinsic, 16, 24, 80), c.intrinsic);
+  const InstructionCase& c = GetParam();
+  const std::string name = Mnemonic(c.instruction->function);
+  const Schedule s = InMatrixRegisters(GroupedProduct(c.intrinsic(), 16, 24, 80), c.intrinsic());
   const absl::StatusOr<std::string> text = CompileToAssembly(s.Program(), TargetNamed("cpu:neoverse-n2"));
   ASSERT_TRUE(text.ok()) << text.status();
-  EXPECT_EQ(CountOf(*text, absl::StrCat("\t", c.instruction, "\t")), 16) << *text;
-  const size_t product = text->find(c.instruction), begin = text->rfind("\n.L", product);
+  EXPECT_EQ(CountOf(*text, absl::StrCat("\t", name, "\t")), 16) << *text;
+  const size_t product = text->find(name), begin = text->rfind("\n.L", product);
   const std::string body = text->substr(begin, text->find("\tb.", product) - begin);
   EXPECT_EQ(CountOf(body, "\tmov\tv") + CountOf(body, "\tld1"), 4) << body;
   for (const char* moves : {"\tzip", "\tuzp", "\ttrn", "\text", "\tst", "[sp"})
     EXPECT_EQ(CountOf(body, moves), 0) << body;
 }
+TEST_P(MatrixRegisterTest, EveryPassKeepsTheResult) {
+  const PrimFunc workload = GroupedProduct(GetParam().intrinsic(), 16, 8, 80);
+  ExpectPassesKeep(InMatrixRegisters(workload, GetParam().intrinsic()), TargetNamed("cpu:neoverse-n2"),
+                   GetParam().intrinsic());
+}
 TEST_P(MatrixRegisterTest, DoesWhatTheIntrinsicMeans) {
-  const PrimFunc workload = GroupedProduct(GetParam().intrinsic, 16, 24, 80);
+  const PrimFunc workload = GroupedProduct(GetParam().intrinsic(), 16, 24, 80);
   const Target target = TargetNamed("cpu:neoverse-n2");
-  ExpectComputes(InMatrixRegisters(workload, GetParam().intrinsic), workload, target, target.cpu);
+  ExpectComputes(InMatrixRegisters(workload, GetParam().intrinsic()), workload, target, target.cpu);
 }
 TEST_P(MatrixRegisterTest, OtherwiseItIsLoops) {
-  const PrimFunc workload = GroupedProduct(GetParam().intrinsic, 16, 24, 80);
-  ExpectComputes(InMatrixRegisters(workload, GetParam().intrinsic), workload, HostTarget());
+  const PrimFunc workload = GroupedProduct(GetParam().intrinsic(), 16, 24, 80);
+  ExpectComputes(InMatrixRegisters(workload, GetParam().intrinsic()), workload, HostTarget());
 }
-INSTANTIATE_TEST_SUITE_P(Rows, MatrixRegisterTest,
-                         ::testing::Values(MatrixCase{"mma8_s8s8_s32", "smmla"}, MatrixCase{"mma8_u8u8_s32", "ummla"},
-                                           MatrixCase{"mma8_u8s8_s32", "usmmla"},
-                                           MatrixCase{"mma4_bf16_f32", "bfmmla"}),
-                         [](const auto& info) { return std::string(info.param.instruction); });
+INSTANTIATE_TEST_SUITE_P(Rows, MatrixRegisterTest, ::testing::ValuesIn(InstructionsOnVectors(/*matrices=*/true)),
+                         [](const auto& info) { return Mnemonic(info.param.instruction->function); });
 
 // Sums of float16 as the program has them: vectors that stay in float16 where the target adds and multiplies them
 // there.

@@ -127,6 +127,21 @@ TEST_F(OptTest, PassesRunInTheirOrder) {
   EXPECT_THAT(unknown.message(), HasSubstr("lower"));
 }
 
+TEST_F(OptTest, PassesAreForTheTargetThatIsNamed) {
+  const std::string file = Write("copy.py", R"(
+@T.prim_func
+def main(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32")):
+    for i in T.vectorized(1024):
+        B[i] = A[i]
+)");
+  for (const auto& [target, lanes] : {std::pair("cpu:x86-64-v4", "16"), std::pair("cpu:cortex-a76", "4")}) {
+    const Said lowered = Opt({file, "--pass", "lower", "--target", target});
+    ASSERT_TRUE(lowered.status.ok()) << lowered.message();
+    EXPECT_THAT(lowered.out, HasSubstr(absl::StrCat("1, ", lanes, ")"))) << target;
+  }
+  EXPECT_THAT(Opt({file, "--target", "cpu:x86-64-v4"}).message(), HasSubstr("--target is what passes are for"));
+}
+
 TEST_F(OptTest, RunsInterpretedAndCompiledAlike) {
   const std::string file = Path("mm_relu.py");
   for (const char* how : {"interp", "llvm"}) {

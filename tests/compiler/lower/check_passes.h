@@ -1,5 +1,5 @@
 // What every test of lowering ends with: after each pass the program passes the verifier, reads nothing that it has not
-// written (until there are vectors), and computes what it did before.
+// written (once there are vectors: uses nothing of it), and computes what it did before.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,18 +12,12 @@
 #include "compiler/interp/random_input.h"
 #include "compiler/lower/lower.h"
 #include "compiler/lower/passes.h"
-#include "compiler/support/check.h"
 #include "compiler/text/text.h"
 #include "compiler/verify/verify.h"
+#include "tests/compiler/text/parse_or_die.h"
 #include "tests/compiler/text/reads_back.h"
 
 namespace hone {
-
-inline PrimFunc ParseOrDie(const std::string& text) {
-  absl::StatusOr<PrimFunc> func = ParsePrimFunc(text);
-  HONE_CHECK(func.ok()) << func.status() << "\n" << text;
-  return *std::move(func);
-}
 
 // Seeded inputs as the function's params have their shapes: flattened ones hold the same bytes.
 inline std::vector<NdArray> ArgumentsLike(const std::vector<NdArray>& arguments, const PrimFunc& func) {
@@ -36,12 +30,12 @@ inline std::vector<NdArray> ArgumentsLike(const std::vector<NdArray>& arguments,
 }
 
 inline void ExpectSameNumbers(const std::vector<NdArray>& inputs, const std::vector<NdArray>& want,
-                              const PrimFunc& func, const std::string& after, bool check_uninitialised = true) {
+                              const PrimFunc& func, const std::string& after, const InterpretOptions& options = {}) {
   const absl::Status valid = Verify(func);
   ASSERT_TRUE(valid.ok()) << "after " << after << ": " << valid << "\n" << ToText(func);
   ASSERT_EQ(ReadBackError(func), "") << "after " << after;
   std::vector<NdArray> got = ArgumentsLike(inputs, func);
-  const absl::Status ran = Interpret(func, got, {.check_uninitialised = check_uninitialised});
+  const absl::Status ran = Interpret(func, got, options);
   ASSERT_TRUE(ran.ok()) << "after " << after << ": " << ran << "\n" << ToText(func);
   for (size_t p = 0; p < want.size(); ++p) {
     ASSERT_TRUE(got[p].data == want[p].data) << "after " << after << " param " << p << " differs\n" << ToText(func);
@@ -55,20 +49,20 @@ inline void CheckPasses(const PrimFunc& scheduled, const LowerOptions& options =
   const absl::Status ran = Interpret(scheduled, want);
   ASSERT_TRUE(ran.ok()) << ran << "\n" << ToText(scheduled);
   PrimFunc func = scheduled;
-  // Vectors at an edge read lanes that are off, where there is memory. From then on reads of what nobody wrote are not
-  // refused: it holds no numbers, so that a result made of it differs.
-  bool vectors = false;
+  // Vectors at an edge read lanes that are off, where there is memory: from then on uses of what nobody wrote are
+  // refused, not reads.
+  InterpretOptions interpret;
   for (const LoweringPass& pass : LoweringPasses()) {
     absl::StatusOr<PrimFunc> passed = pass.run(func, options);
     ASSERT_TRUE(passed.ok()) << pass.name << ": " << passed.status() << "\n" << ToText(func);
     func = *std::move(passed);
-    vectors = vectors || std::string_view(pass.name) == "vectorize_loops";
-    ExpectSameNumbers(inputs, want, func, pass.name, !vectors);
+    interpret.follow_undefined |= std::string_view(pass.name) == "vectorize_loops";
+    ExpectSameNumbers(inputs, want, func, pass.name, interpret);
     if (::testing::Test::HasFatalFailure()) return;
   }
   const absl::StatusOr<LoweredFunc> lowered = Lower(scheduled, options);
   ASSERT_TRUE(lowered.ok()) << lowered.status();
-  ExpectSameNumbers(inputs, want, lowered->func, "assign_memory", !vectors);
+  ExpectSameNumbers(inputs, want, lowered->func, "assign_memory", interpret);
 }
 
 }  // namespace hone

@@ -1,8 +1,13 @@
 // What a device runs: the list of launches, their memory, and what is refused.
 #include "compiler/lower/threads/device_program.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "compiler/ir/effects.h"
 #include "compiler/ir/visit.h"
 #include "compiler/text/text.h"
@@ -96,6 +101,51 @@ def main(A: T.Buffer((4, 9), "float32"), B: T.Buffer((4, 9), "float32")):
     EXPECT_TRUE(!of_registers || ConstantValue(load->indices[0]).has_value()) << ToText(e);
     return true;
   });
+}
+
+// A copy of which each element has a condition of its own is not one of several elements at once.
+TEST(DeviceProgram, SaysWhichVectorisedLoopsAreSerial) {
+  const auto copied = [](const char* condition) {
+    const absl::StatusOr<DeviceProgram> program = LowerToDevice(ParseOrDie(absl::StrCat(R"(
+@T.prim_func
+def main(A: T.Buffer((14,), "float32"), B: T.Buffer((16,), "float32")):
+    for t in T.thread_binding(4, thread="threadIdx.x"):
+        S = T.allocate((16,), "float32", scope="shared")
+        for v in T.vectorized(4):
+            T.evaluate(T.async_copy(S[t * 4 + v], )",
+                                                                                        condition, R"())
+        T.ptx_commit_group()
+        T.ptx_wait_group(0)
+        for v in T.vectorized(4):
+            B[t * 4 + v] = S[t * 4 + v]
+)")));
+    EXPECT_TRUE(program.ok()) << program.status();
+    return program.ok() ? program->serial_loops : std::vector<std::string>();
+  };
+  EXPECT_THAT(copied("T.if_then_else(t < 3, A[t * 4 + v], T.float32(0))"), ::testing::IsEmpty());
+  EXPECT_THAT(copied("T.if_then_else(t * 4 + v < 14, A[t * 4 + v], T.float32(0))"),
+              ::testing::ElementsAre(::testing::HasSubstr("loop v is not vectorised: there is no vector of "
+                                                          "T.evaluate(T.async_copy(S[")));
+}
+
+// A vector of the program is as wide as the target's.
+TEST(DeviceProgram, CutsLoopsIntoVectorsOfTheTarget) {
+  const PrimFunc scheduled = ParseOrDie(R"(
+@T.prim_func
+def main(A: T.Buffer((256,), "float32"), B: T.Buffer((256,), "float32")):
+    for t in T.thread_binding(1, thread="threadIdx.x"):
+        for v in T.vectorized(256):
+            B[v] = A[v]
+)");
+  for (const int bits : {128, 512}) {
+    const absl::StatusOr<DeviceProgram> program = LowerToDevice(scheduled, {.vector_bits = bits});
+    ASSERT_TRUE(program.ok()) << program.status();
+    ForEachStmt(program->kernels[0].body, [&](const Stmt& s) {
+      const Store* store = s.As<Store>();
+      EXPECT_TRUE(store == nullptr || store->value.type().lanes == bits / 32) << ToText(s);
+      return true;
+    });
+  }
 }
 
 struct Refusal {

@@ -61,7 +61,7 @@ TEST_P(Golden, Matches) {
   const bool complete = Interpret(before, want).ok();
   want = inputs;
   ASSERT_TRUE(Interpret(before, want, {.check_uninitialised = complete}).ok());
-  ExpectSameNumbers(inputs, want, *after, name, complete);
+  ExpectSameNumbers(inputs, want, *after, name, {.check_uninitialised = complete});
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, Golden, ::testing::ValuesIn(GoldenFiles()), [](const auto& info) {

@@ -13,6 +13,7 @@
 
 #include <array>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -63,8 +64,9 @@ std::string FoundBy(const PrimFunc& program, const PrimFunc& right) {
 }
 
 TEST(PlantedFaults, NothingIsFoundWithoutThem) {
-  for (const char* text : {kTiledProduct, kTail, kPadded, kVectors, kMatched, kSwizzled, kPipelined, kTakingTurns,
-                           kTwoStages, kAsyncPipeline, kWarpProduct}) {
+  std::set<std::string> programs;
+  for (const Plant& plant : kPlants) programs.insert(plant.program);
+  for (const std::string& text : programs) {
     const PrimFunc right = ParseOrDie(text);
     EXPECT_EQ(FoundBy(right, right), "") << Verify(right) << CheckInitialised(ExpandVectorOps(right))
                                          << ProveInBounds(right) << text;

@@ -176,6 +176,38 @@ ThreadSchedule DrawThreadSchedule(Random& random) {
   }
 }
 
+ThreadSchedule DrawStagedProduct(Random& random) {
+  const int64_t rows = 32 * Between(random, 1, 3), columns = 32 * Between(random, 2, 3), step = Between(random, 16, 40);
+  const PrimFunc f = Matmul(2 * rows, 2 * columns, 4 * step);
+  Schedule s(f);
+  const BlockRef c = Get(GetBlock(s, "C"));
+  const BlockRef a_shared = Get(CacheRead(s, c, 0, Scope::kShared));
+  const BlockRef b_shared = Get(CacheRead(s, c, 1, Scope::kShared));
+  const BlockRef staged = Get(CacheWrite(s, c, 0, Scope::kRegister));
+  const BlockRef out = Get(CacheWrite(s, staged, 0, Scope::kShared));
+  const int64_t ty = 4, tx = 8;
+  const std::vector<LoopRef> loops = Get(GetLoops(s, c));
+  const auto i = SplitBy(s, loops[0], {std::nullopt, ty, rows / ty});
+  const auto j = SplitBy(s, loops[1], {std::nullopt, tx, columns / tx});
+  const auto k = SplitBy(s, loops[2], {std::nullopt, step});
+  Do(Reorder(s, {i[0], j[0], i[1], j[1], k[0], k[1], i[2], j[2]}));
+  Do(Bind(s, i[0], "blockIdx.y"));
+  Do(Bind(s, j[0], "blockIdx.x"));
+  Do(Bind(s, i[1], "threadIdx.y"));
+  Do(Bind(s, j[1], "threadIdx.x"));
+  Do(ReverseComputeAt(s, staged, j[1]));
+  Do(ReverseComputeAt(s, out, j[0]));
+  FetchTogether(s, random, out, 2, ty, tx);
+  for (const BlockRef copy : {a_shared, b_shared}) {
+    Do(ComputeAt(s, copy, k[0]));
+    FetchTogether(s, random, copy, 5, ty, tx);
+  }
+  Get(DecomposeReduction(s, c, k[0]));
+  std::string shape = "product";
+  if (random.Chance(0.5)) shape = DrawPipeline(s, random, k[0]) ? "asynchronous product" : "pipelined product";
+  return {{absl::StrCat("staged product ", rows, " ", columns, " ", step), f}, shape, std::move(s)};
+}
+
 WarpProgram DrawWarpProduct(Random& random) {
   const int64_t m = Between(random, 1, 40), n = Between(random, 1, 20), k = Between(random, 1, 40);
   const int64_t warps = Between(random, 1, 2), columns = Between(random, 1, 2), step = random.Chance(0.5) ? 8 : 16;

@@ -20,6 +20,10 @@ struct ThreadSchedule {
 // Sizes with tails, thread counts that divide nothing, scopes, places and kinds of loops drawn from the random numbers.
 ThreadSchedule DrawThreadSchedule(Random& random);
 
+// A product of large tiles, whose results the threads stage in shared memory, where operands were, and copy from there
+// together; one in two with a pipeline.
+ThreadSchedule DrawStagedProduct(Random& random);
+
 // A product by the warps of a block: fragments of mma.sync in registers, tiles in shared memory that all threads fetch
 // together, asynchronously in a pipeline or not. No schedule: a program as LowerThreads takes it.
 struct WarpProgram {

@@ -201,7 +201,8 @@ TEST(Bundle, ManifestSaysWhereKernelsCameFrom) {
   PlanBuilder b;
   const int x = b.Tensor("x", PlanTensor::kInput), y = b.Tensor("y", PlanTensor::kOutput);
   b.Add(x, x, y);
-  const std::vector<PackagedKernel> kernels = Kernels();
+  std::vector<PackagedKernel> kernels = Kernels();
+  kernels[1].kernel.serial_loops = {"loop v is not vectorised: why"};
   const auto bundle = Made(b.plan, kernels);
   ASSERT_NE(bundle, nullptr);
   const nlohmann::json manifest = nlohmann::json::parse(bundle->manifest());
@@ -215,6 +216,8 @@ TEST(Bundle, ManifestSaysWhereKernelsCameFrom) {
   EXPECT_EQ(manifest["kernels"][0]["object_digest"], ToHex(Sha256(kernels[0].kernel.object)));
   EXPECT_EQ(manifest["kernels"][1]["object_digest"], "abc");
   EXPECT_FALSE(manifest["kernels"][1].contains("measured_us"));
+  EXPECT_FALSE(manifest["kernels"][0].contains("serial_loops"));
+  EXPECT_EQ(manifest["kernels"][1]["serial_loops"], nlohmann::json(kernels[1].kernel.serial_loops));
 }
 
 TEST(Bundle, SameInputsSameBytes) {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "compiler/schedule/analysis/dataflow.h"
-#include "compiler/schedule/analysis/layout.h"
 #include "compiler/schedule/analysis/program_index.h"
+#include "compiler/schedule/analysis/rewrite_layout.h"
 #include "compiler/schedule/primitives/add_unit_loop.h"
 #include "compiler/schedule/primitives/annotate.h"
 #include "compiler/schedule/primitives/blockize.h"
@@ -239,11 +239,13 @@ class Player {
       case 0: return Blockize(schedule_, loop).status();
       case 1: {
         HONE_ASSIGN_OR_RETURN(const std::vector<std::string> intrinsics, IntrinsicsFor(block));
+        const bool whole = machine_.has_value() && random_.Chance(0.3);
         absl::Status status;
         for (const std::string& intrinsic : intrinsics) {
-          status = Tensorize(schedule_, loop, intrinsic);
+          status = Tensorize(schedule_, whole ? BlockOrLoop(block) : BlockOrLoop(loop), intrinsic);
           if (!status.ok()) continue;
           ++done_[intrinsic];
+          if (whole) ++done_["a block tensorized"];
           break;
         }
         return status;

@@ -4,21 +4,19 @@
 //   HONE_SEEDS=100000 HONE_FIRST_SEED=0 compiler_schedule_tests --gtest_filter=RandomSchedules.*
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <set>
 
-#include "absl/strings/str_split.h"
 #include "compiler/interp/interpreter.h"
 #include "compiler/interp/random_input.h"
 #include "compiler/ir/structural.h"
 #include "compiler/schedule/primitive_table.h"
 #include "compiler/schedule/trace/trace.h"
-#include "compiler/support/file.h"
 #include "compiler/text/text.h"
 #include "tests/compiler/schedule/campaign.h"
 #include "tests/compiler/schedule/expect.h"
 #include "tests/compiler/schedule/hand_written.h"
+#include "tests/compiler/schedule/once_failed.h"
 #include "tests/compiler/schedule/random_schedule.h"
 #include "tests/compiler/schedule/reference.h"
 #include "tests/compiler/schedule/shrink.h"
@@ -115,7 +113,7 @@ TEST(RandomSchedules, AreSound) {
   for (const Primitive& primitive : AllPrimitives())
     EXPECT_TRUE(played.contains(std::string(primitive.info->name))) << primitive.info->name << " was never let through";
   for (const char* what : {"a map that swizzles", "a map that pads", "a map that pads with a value", "a param laid out",
-                           "fma_tile_f32", "store_tile_f32", "zero_tile_f32"})
+                           "a block tensorized", "fma_tile_f32", "store_tile_f32", "zero_tile_f32"})
     EXPECT_TRUE(played.contains(what)) << what << " was never let through";
 }
 
@@ -134,28 +132,13 @@ TEST(RandomSchedules, OfTuplesAreSound) {
   EXPECT_GT(Played(campaign, "a tuple factored"), 0);
 }
 
-// Traces that once computed something else, from elements read before they were written to a block that never ran
-// (once_failed/*.txt: the workload, a line of dashes, the trace).
 class OnceFailed : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(OnceFailed, IsSound) {
-  const std::string text = Get(ReadFile(GetParam()));
-  const std::vector<std::string> parts = absl::StrSplit(text, "----\n");
-  ASSERT_EQ(parts.size(), 2u) << "the workload and the trace, between them dashes";
-  const SmallWorkload workload = {GetParam(), Get(ParsePrimFunc(parts[0]))};
-  const Schedule schedule = Get(Replay(Get(ParseTrace(parts[1])), workload.func));
+  const auto [workload, schedule] = ReadOnceFailed(GetParam());
   EXPECT_EQ(Wrong(Reference(workload), schedule), "") << ToText(schedule.func());
 }
-
-std::vector<std::string> OnceFailedFiles() {
-  std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(HONE_TEST_DATA "/compiler/schedule/once_failed"))
-    files.push_back(entry.path().string());
-  std::ranges::sort(files);
-  return files;
-}
-INSTANTIATE_TEST_SUITE_P(Files, OnceFailed, ::testing::ValuesIn(OnceFailedFiles()),
-                         [](const auto& info) { return std::filesystem::path(info.param).stem().string(); });
+INSTANTIATE_TEST_SUITE_P(Files, OnceFailed, ::testing::ValuesIn(OnceFailedFiles()), OnceFailedName);
 
 TEST(SmallWorkloads, AreManyAndAwkward) {
   std::set<std::string> names;

@@ -1,6 +1,9 @@
 // blockize, tensorize, register_tile.
 #include <functional>
 
+#include "absl/strings/str_cat.h"
+#include "compiler/schedule/analysis/divide_block.h"
+#include "compiler/schedule/analysis/match_intrinsic.h"
 #include "compiler/schedule/primitives/blockize.h"
 #include "compiler/schedule/primitives/decompose_reduction.h"
 #include "compiler/schedule/primitives/fuse.h"
@@ -11,6 +14,8 @@
 #include "compiler/schedule/primitives/split.h"
 #include "compiler/schedule/primitives/tensorize.h"
 #include "compiler/te/te.h"
+#include "compiler/text/text.h"
+#include "compiler/tile/tile_intrinsic_rows.h"
 #include "tests/compiler/schedule/expect.h"
 #include "tests/compiler/schedule/workloads.h"
 
@@ -353,6 +358,65 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(GroupCase{"OtherGroups", 1, 2, 8, "B is used at v_k // 2, the operand B at k // 4"},
                       GroupCase{"CutGroup", 1, 4, 2, "the tile cuts what is divided by 4"},
                       GroupCase{"RowsApart", 2, 4, 8, "block C does not do what mma4_u8s8_s32 means"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+// What no row of the registry has yet: selections, functions and a negation.
+const TileIntrinsic& ChoosesNumbers() {
+  static const auto& row = *new TileIntrinsic(MakeTileIntrinsic("choose_f32", R"(
+@T.prim_func
+def choose(n: T.int32, A: T.Buffer((n,), "float32"), B: T.Buffer((n,), "float32"), C: T.Buffer((n,), "float32")):
+    for j in range(n):
+        with T.block("choose"):
+            vn = T.axis.spatial(n, j)
+            C[vn] = T.Select(not T.isnan(A[vn]), T.exp(A[vn]) + B[vn], T.float32(0))
+)",
+                                                                {}));
+  return row;
+}
+
+struct OperationCase {
+  const char *name, *value, *message;  // "": it matches
+};
+class MatchedOperations : public ::testing::TestWithParam<OperationCase> {};
+TEST_P(MatchedOperations, MatchOrSayWhy) {
+  const OperationCase& c = GetParam();
+  const Schedule s(Get(ParsePrimFunc(absl::StrCat(R"(
+@T.prim_func
+def main(D: T.Buffer((8,), "float32"), E: T.Buffer((8,), "float32"), F: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("F"):
+            v = T.axis.spatial(8, i)
+            F[v] = )",
+                                                  c.value, "\n"))));
+  const ProgramIndex& index = s.index();
+  const int loop = index.parent(index.FindBlock("F"));
+  const DividedBlock divided = Get(DivideBlock(index, loop, "match"));
+  const absl::StatusOr<MatchedTile> tile = MatchIntrinsic(index, divided, ChoosesNumbers(), "match");
+  if (*c.message != '\0') {
+    EXPECT_TRUE(Says(tile, c.message));
+    return;
+  }
+  ASSERT_TRUE(tile.ok()) << tile.status();
+  ASSERT_EQ(tile->op.operands.size(), 3u);
+  EXPECT_EQ(tile->op.operands[0].buffer.name(), "F");
+  EXPECT_EQ(tile->op.operands[1].buffer.name(), "D");
+  EXPECT_EQ(tile->op.operands[2].buffer.name(), "E");
+}
+INSTANTIATE_TEST_SUITE_P(
+    Cases, MatchedOperations,
+    ::testing::Values(OperationCase{"Same", "T.Select(not T.isnan(D[v]), T.exp(D[v]) + E[v], T.float32(0))", ""},
+                      OperationCase{"SumTheOtherWayRound",
+                                    "T.Select(not T.isnan(D[v]), E[v] + T.exp(D[v]), T.float32(0))", ""},
+                      OperationCase{"AnotherFunction", "T.Select(not T.isnan(D[v]), T.exp2(D[v]) + E[v], T.float32(0))",
+                                    "it computes T.exp2(D[v]) where the intrinsic has another operation"},
+                      OperationCase{"WithoutTheNegation", "T.Select(T.isnan(D[v]), T.exp(D[v]) + E[v], T.float32(0))",
+                                    "it computes T.isnan(D[v]) where the intrinsic has another operation"},
+                      OperationCase{"AnotherSide", "T.Select(not T.isnan(D[v]), T.exp(D[v]) + E[v], T.float32(1))",
+                                    "it computes T.float32(1), not T.float32(0)"},
+                      OperationCase{"AnotherCondition", "T.Select(not T.isnan(E[v]), T.exp(D[v]) + E[v], T.float32(0))",
+                                    "D is used where the intrinsic has E again, at the same place"},
+                      OperationCase{"ABranch", "T.if_then_else(not T.isnan(D[v]), T.exp(D[v]) + E[v], T.float32(0))",
+                                    "where the intrinsic has another operation"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "compiler/ir/module.h"
 #include "compiler/ir/structural.h"
+#include "compiler/ir/symbolic_sizes.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/file.h"
 #include "compiler/text/text.h"
@@ -80,13 +81,34 @@ inline PrimFunc WithSmallIndices(PrimFunc func) {
   return func;
 }
 
+// Symbolic sizes as small numbers, above the indices of WithSmallIndices and each another one, so that one in the place
+// of another is seen.
+inline PrimFunc WithSmallSizes(const PrimFunc& func) {
+  std::vector<int64_t> sizes;
+  for (const Var& size : func.dims) {
+    const SizeRange range = size.range().value_or(SizeRange{});
+    sizes.push_back(std::clamp<int64_t>(9 + 2 * static_cast<int64_t>(sizes.size()), range.min, range.max));
+  }
+  return WithSizes(func, sizes);
+}
+
+// Whether callers choose all sizes: one of an output alone follows from what the inputs hold.
+inline bool SizesAreOfInputs(const PrimFunc& func) {
+  const size_t inputs = func.params.size() - static_cast<size_t>(func.num_outputs());
+  return std::ranges::all_of(func.dims, [&](const Var& size) {
+    return std::any_of(func.params.begin(), func.params.begin() + static_cast<ptrdiff_t>(inputs), [&](const Buffer& b) {
+      return std::ranges::any_of(b.shape(), [&](const Expr& extent) { return UsesVar(extent, size); });
+    });
+  });
+}
+
 struct CorpusProgram {
   std::string title;
   PrimFunc func;
 };
 
-// Programs of a file that are small enough to run, without two equal ones: those that bind loops to threads, or those
-// that do not.
+// Programs of a file that are small enough to run, with small numbers in place of the sizes that callers choose,
+// without two equal ones: those that bind loops to threads, or those that do not.
 inline std::vector<CorpusProgram> SmallCorpusPrograms(const std::string& file, bool thread_bound,
                                                       double most_instances = kMostCorpusInstances) {
   std::vector<CorpusProgram> programs;
@@ -95,10 +117,11 @@ inline std::vector<CorpusProgram> SmallCorpusPrograms(const std::string& file, b
     const absl::StatusOr<IrModule> module = ParseIrModule(text);
     if (!module.ok()) continue;  // corpus/refused.txt
     for (const auto& function : module->functions) {
-      const PrimFunc* func = std::get_if<PrimFunc>(&function);
-      if (func == nullptr || !func->dims.empty() || IsThreadBound(*func) != thread_bound) continue;
-      if (CorpusInstances(func->body) > most_instances || !seen.insert(StructuralHash(*func)).second) continue;
-      programs.push_back({title, WithSmallIndices(*func)});
+      const PrimFunc* symbolic = std::get_if<PrimFunc>(&function);
+      if (symbolic == nullptr || !SizesAreOfInputs(*symbolic) || IsThreadBound(*symbolic) != thread_bound) continue;
+      const PrimFunc func = WithSmallSizes(*symbolic);
+      if (CorpusInstances(func.body) > most_instances || !seen.insert(StructuralHash(func)).second) continue;
+      programs.push_back({title, WithSmallIndices(func)});
     }
   }
   return programs;

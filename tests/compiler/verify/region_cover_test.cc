@@ -70,6 +70,20 @@ const Case kCases[] = {
             k: T.int32 = vi + 1
             B[vi, 0] = A[k, 3])",
      "region-cover: block b: the block reads A[vi + 1, 3], which is not proven to lie in what it declares, A[vi, 3]"},
+    {"QuotientOfARemainderTakenApart", R"(
+            T.reads(A[vi % 2 * 3 // 2:vi % 2 * 3 // 2 + 2, 3])
+            T.writes(B[vi, 0:3])
+            for j in range(3):
+                B[vi, j] = A[(vi * 3 + j) // 2 % 3, 3])",
+     ""},
+    {"QuotientOfARemainderBeyond", R"(
+            T.reads(A[vi % 2 * 3 // 2, 3])
+            T.writes(B[vi, 0:3])
+            for j in range(3):
+                B[vi, j] = A[(vi * 3 + j) // 2 % 3, 3])",
+     "region-cover: block b: the block reads A[(vi * 3 + j) // 2 % 3, 3], which is not proven to lie in what it "
+     "declares, "
+     "A[vi % 2 * 3 // 2, 3]"},
     {"MatchedBuffer", R"(
             T.reads(A[vi, 0:4])
             T.writes(B[vi, 4:8])

@@ -49,9 +49,8 @@ constexpr int64_t kMostSums = 128;       // of a thread: more do not stay in reg
 constexpr double kMatrixUnits = 8;       // times the multiply-adds of 32 bits that a processor does, of 16 bits
 constexpr int64_t kOtherRegisters = 48;  // of a thread, beside sums and fragments
 constexpr int64_t kBanksBetweenRows = 8;
-constexpr int64_t kMostRowsOfGroup = 8;   // tiles above one another that run one after the other
-constexpr int64_t kMostApart = 32 << 10;  // of shared memory; beyond it results take the bytes of operands
-constexpr int64_t kAlignment = 128;       // every buffer of shared memory starts at a multiple of it
+constexpr int64_t kMostRowsOfGroup = 8;  // tiles above one another that run one after the other
+constexpr int64_t kAlignment = 128;      // every buffer of shared memory starts at a multiple of it
 
 // A block as C[.., m, n] += A[.., m, k] * B[.., k, n]: its variables by what they are of. A convolution has several of
 // rows and of terms; those that move both operands are batches.
@@ -385,8 +384,9 @@ class WarpProductNest : public GpuNest {
     const int64_t kept = rows * (left_row + Padding(plan, left_row)) + terms * (right_row + Padding(plan, right_row));
     const int64_t operands = plan.stages * kept + 2 * kAlignment,
                   of_results = rows * result_row * info().output.type().bytes();
-    work.shared_bytes =
-        operands + of_results > kMostApart ? std::max(operands, of_results) : operands + of_results + kAlignment;
+    // Beyond it results take the bytes of operands (lower/threads/assign_shared.h).
+    work.shared_bytes = operands + of_results > target().shared_apart ? std::max(operands, of_results)
+                                                                      : operands + of_results + kAlignment;
     if (work.shared_bytes > target().shared || ResidentBlocks(work, target()) == 0) return std::nullopt;
     work.memory_bytes = BytesOfBuffers(info());
     work.barriers = 2 * static_cast<double>(steps) + 1;

@@ -1,4 +1,4 @@
-#include "compiler/schedule/analysis/stage.h"
+#include "compiler/schedule/analysis/inserted_copy.h"
 
 #include <algorithm>
 #include <utility>

@@ -20,14 +20,15 @@ std::vector<Range> TouchedRegion(const ProgramIndex& index, int node, const Buff
 // Returns whether the inner part of the buffer is certain to lie in the outer one.
 bool Holds(const std::vector<Range>& outer, const std::vector<Range>& inner, const Buffer& buffer);
 
-// Is the region of the buffer there, with its final values, before the nest of the block begins? A param is, unless a
-// block in or after the nest writes it; what is made outside the enclosing block, before that block's nest. The region
-// must mention no variable. Refused says "WHERE: ..." otherwise.
+// OK when the region of the buffer is there, with its final values, before the nest of the block begins. A param is,
+// unless a block in or after the nest writes it; what is made outside the enclosing block, before that block's nest.
+// The region must mention no variable. Refused says "WHERE: ..." otherwise.
 absl::Status CheckThereBefore(const ProgramIndex& index, int node, const Buffer& buffer,
                               const std::vector<Range>& region, const std::string& where);
 
-// In a block of tiles: does one run of it run the whole domain of the block that node is, so that its loops may be made
-// anew from the domain? At the root every block does, as far as anybody needs it. Refused says "WHERE: ..." otherwise.
+// OK when one run of the block of tiles around it runs the whole domain of the block that node is, so that its loops
+// may be made anew from the domain. At the root every block does, as far as what it writes is read. Refused says
+// "WHERE: ..." otherwise.
 absl::Status CheckRunsWhole(const ProgramIndex& index, int node, const std::string& where);
 
 // A nest around a block of iteration variables and a body: a loop for each variable, which runs over its domain. What

@@ -1,4 +1,4 @@
-#include "compiler/schedule/analysis/layout.h"
+#include "compiler/schedule/analysis/rewrite_layout.h"
 
 #include <set>
 #include <utility>
@@ -7,8 +7,8 @@
 #include "compiler/arith/interval_set.h"
 #include "compiler/ir/limits.h"
 #include "compiler/ir/visit.h"
+#include "compiler/schedule/analysis/inserted_copy.h"
 #include "compiler/schedule/analysis/message.h"
-#include "compiler/schedule/analysis/stage.h"
 #include "compiler/schedule/analysis/touched_regions.h"
 
 namespace hone {
