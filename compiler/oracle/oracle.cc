@@ -1,6 +1,7 @@
 #include "compiler/oracle/oracle.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -10,6 +11,7 @@
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
 #include "compiler/oracle/error_rules.h"
+#include "compiler/oracle/minimal_filtering.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -17,6 +19,7 @@ namespace {
 
 using error_analysis::ErrorRules;
 using error_analysis::Estimate;
+using error_analysis::FilterWindow;
 using error_analysis::SumGrowth;
 using error_analysis::UnitRoundoff;
 
@@ -62,9 +65,8 @@ class OracleMaker {
       return absl::InvalidArgumentError(
           absl::StrCat(f_.name, " has ", f_.params.size(), " parameters, of which ", outputs, " are outputs"));
     }
-    FindInexact();
+    FindInexact(f_.body);
     PrimFunc oracle{.name = absl::StrCat(f_.name, "_oracle"), .dims = f_.dims, .attrs = f_.attrs};
-    oracle.attrs["outputs"] = int64_t{2} * outputs;
     std::vector<Stmt> last;
     for (int i = 0; i < inputs; ++i) {
       const Buffer& param = f_.params[static_cast<size_t>(i)];
@@ -73,24 +75,27 @@ class OracleMaker {
     }
     for (int i = inputs; i < static_cast<int>(f_.params.size()); ++i)
       AddOutput(f_.params[static_cast<size_t>(i)], oracle, last);
+    Block root{.name = "root"};
+    const BlockRealize* outer = f_.body.As<BlockRealize>();
+    const bool has_root =
+        outer != nullptr && outer->block.iters.empty() && !outer->block.init && outer->block.matches.empty();
+    std::vector<Buffer> shared = f_.params;
+    if (has_root) {
+      for (const Buffer& b : outer->block.allocs) AddPair(b, root.allocs);
+      shared.insert(shared.end(), outer->block.allocs.begin(), outer->block.allocs.end());
+    }
+    const Stmt& body = has_root ? outer->block.body : f_.body;
+    HONE_ASSIGN_OR_RETURN(Stmt rewritten, Rewrite(body));
+    std::vector<Stmt> stmts = {std::move(rewritten)};
+    HONE_ASSIGN_OR_RETURN(const bool loosened, Loosen(StagesOf(body, shared), stmts));
+    for (int i = inputs; loosened && i < static_cast<int>(f_.params.size()); ++i)
+      AddScale(f_.params[static_cast<size_t>(i)], "_default_scale", oracle, last);
+    oracle.attrs["outputs"] = static_cast<int64_t>(oracle.params.size()) - inputs;
     if (const auto domains = oracle.attrs.find("domains"); domains != oracle.attrs.end()) {
       if (auto* texts = std::get_if<std::vector<std::string>>(&domains->second)) {
         texts->resize(static_cast<size_t>(inputs));
         texts->resize(oracle.params.size());
       }
-    }
-    Block root{.name = "root"};
-    const BlockRealize* outer = f_.body.As<BlockRealize>();
-    const bool has_root =
-        outer != nullptr && outer->block.iters.empty() && !outer->block.init && outer->block.matches.empty();
-    std::vector<Stmt> stmts;
-    if (has_root) {
-      for (const Buffer& b : outer->block.allocs) AddPair(b, root.allocs);
-      HONE_ASSIGN_OR_RETURN(Stmt body, Rewrite(outer->block.body));
-      stmts.push_back(std::move(body));
-    } else {
-      HONE_ASSIGN_OR_RETURN(Stmt body, Rewrite(f_.body));
-      stmts.push_back(std::move(body));
     }
     stmts.insert(stmts.end(), last.begin(), last.end());
     root.allocs.insert(root.allocs.end(), root_allocs_.begin(), root_allocs_.end());
@@ -109,9 +114,7 @@ class OracleMaker {
   // The two outputs for one of the workload's, and in `last` what computes them of its pair.
   void AddOutput(const Buffer& param, PrimFunc& oracle, std::vector<Stmt>& last) {
     const Buffer value(absl::StrCat(param.name(), "_value"), kF64, param.shape());
-    const Buffer scale(absl::StrCat(param.name(), "_scale"), kF64, param.shape());
     oracle.params.push_back(value);
-    oracle.params.push_back(scale);
     Pair pair{value, Buffer(), false};
     if (!param.type().is_float()) pair.value = RootBuffer(param.name(), param.type(), param.shape());
     if (inexact_.contains(param.id()))
@@ -121,6 +124,13 @@ class OracleMaker {
       last.push_back(Elementwise(absl::StrCat(param.name(), "_to_value"), value,
                                  [&](const std::vector<Expr>& i) { return MakeCast(kF64, MakeLoad(pair.value, i)); }));
     }
+    AddScale(param, "_scale", oracle, last);
+  }
+  // An output for the error of one of the workload's as it is carried now.
+  void AddScale(const Buffer& param, const char* suffix, PrimFunc& oracle, std::vector<Stmt>& last) {
+    const Buffer scale(absl::StrCat(param.name(), suffix), kF64, param.shape());
+    oracle.params.push_back(scale);
+    const Pair& pair = pairs_.at(param.id());
     const double eps = Epsilon(param.type());
     last.push_back(Elementwise(scale.name(), scale, [&](const std::vector<Expr>& i) {
       return pair.error ? MakeLoad(pair.error, i) * FloatConst(1 / eps, kF64) : FloatConst(0, kF64);
@@ -128,11 +138,11 @@ class OracleMaker {
   }
 
   // Buffers that a rounded or uncertain value reaches.
-  void FindInexact() {
+  void FindInexact(const Stmt& body) {
     std::unordered_set<uint64_t> vars;
     for (bool changed = true; changed;) {
       changed = false;
-      ForEachStmt(f_.body, [&](const Stmt& s) {
+      ForEachStmt(body, [&](const Stmt& s) {
         if (const Store* store = s.As<Store>(); store != nullptr && !IsExact(store->value, inexact_, vars)) {
           changed = inexact_.insert(store->buffer.id()).second || changed;
         }
@@ -198,6 +208,79 @@ class OracleMaker {
   absl::StatusOr<Expr> Value(const Expr& e) {
     HONE_ASSIGN_OR_RETURN(const Estimate estimate, rules_.Of(e));
     return ErrorRules::Wrap(rules_.TakeNames(), estimate.value);
+  }
+
+  // ---- levels that allow another algorithm
+
+  // A statement of the root block, and which of the buffers that the statements share it reads and writes.
+  struct Stage {
+    Stmt stmt;
+    std::optional<FilterWindow> window;
+    std::vector<Buffer> reads, writes;
+  };
+
+  std::vector<Stage> StagesOf(const Stmt& body, const std::vector<Buffer>& shared) const {
+    const Seq* seq = body.As<Seq>();
+    std::vector<Stage> stages;
+    for (const Stmt& stmt : seq == nullptr ? std::vector<Stmt>{body} : seq->stmts) {
+      Stage stage{.stmt = stmt};
+      for (const Buffer& buffer : shared) {
+        bool reads = false, writes = false;
+        ForEachExpr(stmt, [&](const Expr& e) {
+          const Load* load = e.As<Load>();
+          reads = reads || (load != nullptr && load->buffer == buffer);
+          return true;
+        });
+        ForEachStmt(stmt, [&](const Stmt& s) {
+          const Store* store = s.As<Store>();
+          writes = writes || (store != nullptr && store->buffer == buffer);
+          return true;
+        });
+        if (reads) stage.reads.push_back(buffer);
+        if (writes) stage.writes.push_back(buffer);
+      }
+      const Stmt* inner = &stmt;
+      while (const For* loop = inner->As<For>()) inner = &loop->body;
+      if (const BlockRealize* realize = inner->As<BlockRealize>()) {
+        stage.window = error_analysis::MatchFilterWindow(f_, *realize);
+      }
+      stages.push_back(std::move(stage));
+    }
+    return stages;
+  }
+
+  // Adds the errors at levels other than strict: those of windows are larger, and whatever reads them is computed once
+  // more from those. Afterwards `pairs_` holds them. False where no window is; so it is where several stages write one
+  // buffer, whose order the second turn would change.
+  absl::StatusOr<bool> Loosen(const std::vector<Stage>& stages, std::vector<Stmt>& stmts) {
+    std::unordered_set<uint64_t> written, loose;
+    for (const Stage& stage : stages) {
+      for (const Buffer& buffer : stage.writes) {
+        if (!written.insert(buffer.id()).second) return false;
+      }
+    }
+    for (const Stage& stage : stages) {
+      if (std::ranges::any_of(stage.reads, [&](const Buffer& b) { return loose.contains(b.id()); })) {
+        const Stmt again = RenewDefinitions(stage.stmt);
+        FindInexact(again);
+        for (const Buffer& buffer : stage.writes) {
+          AddPair(buffer, root_allocs_);
+          loose.insert(buffer.id());
+        }
+        HONE_ASSIGN_OR_RETURN(Stmt rewritten, Rewrite(again));
+        stmts.push_back(std::move(rewritten));
+      }
+      if (!stage.window.has_value()) continue;
+      Pair& y = pairs_.at(stage.window->y.id());
+      const Buffer error = RootBuffer(absl::StrCat(y.error.name(), "_default"), kF64, y.error.shape());
+      const Buffer& x = pairs_.at(stage.window->x.id()).value;
+      for (Stmt& stmt : error_analysis::AddFilteringError(*stage.window, x, y.error, error, root_allocs_)) {
+        stmts.push_back(std::move(stmt));
+      }
+      y.error = error;
+      loose.insert(stage.window->y.id());
+    }
+    return !loose.empty();
   }
 
   // ---- statements

@@ -20,9 +20,9 @@
 // What is surely infinite or no number in double must be so in a kernel too: only where an error reaches a zero, a sign
 // or the largest number that the type has may either stand there.
 //
-// Winograd's F(4x4, 3x3) over uniform inputs stays within the default bound from 4 input channels on (worst error over
-// bound 0.45 at 4, 0.06 at 64, measured); over inputs whose size varies by orders within a tile it does not: its error
-// follows the largest element of the tile.
+// Winograd's algorithm, which levels other than strict allow for 3x3 windows, rounds sums of an input tile that may be
+// larger than the terms of an element: there the error of such a window is as much larger, and so are the errors of
+// what reads it (minimal_filtering.h). At strict nothing changes.
 //
 // Limits: an IfThen statement or a loop bound that depends on floating values is taken as decided by the double value;
 // an element whose error may be unlimited (division by a number not told from 0, overflow of the declared type) is
@@ -38,9 +38,10 @@ namespace hone {
 
 // The inputs of `workload` with their types, then for each of its outputs two float64 outputs of its shape: the value,
 // and the error scale in units of eps(dtype of the output) (for integer and bool outputs: in units of 1, and 0 where
-// they must be exact). It is an ordinary unscheduled function: compiled plainly by a worker, interpreted in tests.
-// Unimplemented for programs with tile operations or vectors: the oracle is made from the workload, not from a
-// schedule.
+// they must be exact). Where levels other than strict have larger scales, one more for each output follows behind all
+// of these: the scale at those levels. It is an ordinary unscheduled function: compiled plainly by a worker,
+// interpreted in tests. Unimplemented for programs with tile operations or vectors: the oracle is made from the
+// workload, not from a schedule.
 absl::StatusOr<PrimFunc> MakeOracle(const PrimFunc& workload);
 
 // Unit distance eps = 2u of a floating type (2^-23 for float32), 1 for integers and bool.

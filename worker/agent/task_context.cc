@@ -19,7 +19,7 @@ namespace hone {
 namespace {
 
 // More sets than the least are made as far as they take no longer than that, for all of them.
-constexpr double kMoreSetsSeconds = 0.25;
+constexpr double kMoreSetsSeconds = 0.5;
 constexpr int64_t kMostBytes = int64_t{1} << 30;  // of all sets beyond the least
 constexpr int kSampledElements = 4;               // of every output, that the interpreter computes again
 // A bound decides an element where it is less than this share of the output's typical size, and of every output it must
@@ -77,6 +77,7 @@ absl::StatusOr<std::unique_ptr<TaskContext>> TaskContext::Create(const v1::Workl
   v1::BuildRequest request;
   request.set_workload(workload.text());
   request.set_oracle(true);
+  request.set_image_only(true);
   request.set_target(!context->runners_.device.empty() ? HostTarget().text : target);
   request.set_threads(context->OracleThreads());
   request.set_symbol("oracle");
@@ -109,10 +110,11 @@ absl::Status TaskContext::MakeSets(OracleProcess& process, const v1::BuildReply&
   std::string error;
   if (!Parse(oracle.kernel_set(), &set, &error))
     return absl::InternalError(absl::StrCat("the oracle's kernel set: ", error));
-  // Two tensors of doubles for each output, as InputSets and output() take for granted.
-  bool fits = set.num_outputs == static_cast<int>(2 * params_.outputs.size());
+  // Two or three tensors of doubles for each output, as InputSets and output() take for granted.
+  const size_t outputs = params_.outputs.size();
+  bool fits = OutputsOf(set).size() == 2 * outputs || OutputsOf(set).size() == 3 * outputs;
   for (size_t i = 0; fits && i < OutputsOf(set).size(); ++i) {
-    fits = OutputsOf(set)[i].bytes == 8 * params_.outputs[i / 2].elements;
+    fits = OutputsOf(set)[i].bytes == 8 * params_.outputs[i < 2 * outputs ? i / 2 : i - 2 * outputs].elements;
   }
   if (!fits) return absl::InternalError("the oracle's kernel set is not one of the workload");
   plan_ = process.plan();
@@ -161,8 +163,11 @@ absl::Status TaskContext::RunOracle(OracleProcess& process, const KernelSet& set
     for (size_t output = 0; output < params_.outputs.size(); ++output) {
       const std::vector<int64_t>& shape = params_.outputs[output].shape;
       const int index = static_cast<int>(output);
-      expected.push_back({Wrap(DType::Float(64), shape, runner.output(s, 2 * index)),
-                          Wrap(DType::Float(64), shape, runner.output(s, 2 * index + 1))});
+      const auto tensor = [&](int number) { return Wrap(DType::Float(64), shape, runner.output(s, number)); };
+      ExpectedOutput& made =
+          expected.emplace_back(ExpectedOutput{tensor(2 * index), tensor(2 * index + 1), std::nullopt});
+      const int outputs = static_cast<int>(params_.outputs.size());
+      if (set.num_outputs == 3 * outputs) made.default_scale = tensor(2 * outputs + index);
     }
   }
   return absl::OkStatus();
@@ -176,7 +181,7 @@ absl::Status TaskContext::CheckBoundsDecide() const {
       const ExpectedOutput& expected = of_set[output];
       const int64_t elements = expected.value.NumElements();
       const double* value = expected.value.As<double>();
-      const double* scale = expected.scale.As<double>();
+      const double* scale = expected.scale_at(NumericLevel::kDefault).As<double>();
       decided.resize(static_cast<size_t>(elements), 0);
       double squares = 0;
       int64_t finite = 0;
@@ -243,7 +248,7 @@ double TaskContext::WorstError(const RunnerClient& runner, int set, NumericLevel
     const DType type = params_.outputs[output].type;
     const std::string_view bytes = runner.output(set, static_cast<int>(output));
     const double* value = expected.value.As<double>();
-    const double* scale = expected.scale.As<double>();
+    const double* scale = expected.scale_at(level).As<double>();
     const auto check = [&](int64_t i, double got) {
       const double error = ErrorOverBound(got, value[i], scale[i], type, level);
       if (error <= worst) return;  // a NaN error does not exist: see ErrorOverBound

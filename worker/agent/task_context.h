@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,10 +18,14 @@
 
 namespace hone {
 
-// The outputs of one input set by the oracle: the value and the error scale of every element
-// (compiler/oracle/oracle.h).
+// An output of one input set by the oracle: the value and the error scale of every element (compiler/oracle/oracle.h).
 struct ExpectedOutput {
-  NdArray value, scale;  // float64
+  NdArray value, scale;                  // float64
+  std::optional<NdArray> default_scale;  // of levels other than strict, where that is another
+
+  const NdArray& scale_at(NumericLevel level) const {
+    return level == NumericLevel::kStrict || !default_scale.has_value() ? scale : *default_scale;
+  }
 };
 
 // How a task's runners are started.

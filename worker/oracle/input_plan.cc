@@ -13,7 +13,6 @@ constexpr int64_t kSmallBytes = 64 << 10;  // of all tensors
 struct Traits {
   bool curved = false;   // a function or a quotient of floats
   bool selects = false;  // a reduction that keeps one of its elements
-  bool window = false;   // a sum of products over a 3x3 window, for which there is Winograd's algorithm
 };
 
 Traits TraitsOf(const PrimFunc& workload) {
@@ -23,15 +22,11 @@ Traits TraitsOf(const PrimFunc& workload) {
     if (realize == nullptr) return true;
     const auto& iters = realize->block.iters;
     if (std::ranges::none_of(iters, [](const IterVar& iter) { return iter.kind == IterKind::kReduce; })) return true;
-    const bool window = std::ranges::count_if(iters, [](const IterVar& iter) {
-                          return iter.kind == IterKind::kReduce && ConstantValue(iter.domain.extent) == 3;
-                        }) == 2;
     ForEachExpr(realize->block.body, [&](const Expr& e) {
       const Binary* op = e.As<Binary>();
       traits.selects |= op != nullptr && (op->op == BinaryOp::kMin || op->op == BinaryOp::kMax ||
                                           op->op == BinaryOp::kAnd || op->op == BinaryOp::kOr);
       traits.selects |= e.As<Select>() != nullptr;
-      traits.window |= window && op != nullptr && op->op == BinaryOp::kMul && e.type().is_float();
       return true;
     });
     return true;
@@ -56,14 +51,12 @@ InputPlan PlanInputs(const PrimFunc& workload) {
   const bool adverse = traits.curved || traits.selects;
   InputPlan plan;
   const auto add = [&](std::initializer_list<InputKind> kinds) { plan.kinds.insert(plan.kinds.end(), kinds); };
-  add({InputKind::kUniform, InputKind::kInteger, InputKind::kLarge});
-  if (!traits.window) add({InputKind::kPeaks});
+  add({InputKind::kUniform, InputKind::kInteger, InputKind::kLarge, InputKind::kPeaks});
   if (adverse) plan.least = static_cast<int>(plan.kinds.size());
-  if (!traits.window) add({InputKind::kTroughs, InputKind::kPatterned});
-  add({InputKind::kRising, InputKind::kFalling});
+  add({InputKind::kTroughs, InputKind::kPatterned, InputKind::kRising, InputKind::kFalling});
   if (bytes > kSmallBytes) return plan;
   add({InputKind::kUniform, InputKind::kInteger, InputKind::kUniform, InputKind::kInteger});
-  if (traits.selects && !traits.window) {
+  if (traits.selects) {
     for (int i = 0; i < kPeakSpacing; ++i) add({InputKind::kPeaks, InputKind::kTroughs});
   }
   HONE_CHECK(plan.kinds.size() <= kMostInputSets);

@@ -6,10 +6,6 @@
 //                          cancellation, a wrong rounding of large numbers
 //   a choice of one of     likewise: a maximum over too few elements is right unless the largest is missing
 //   many (max, argmax)
-//
-// A sum over a 3x3 window, which Winograd's algorithm may compute, gets no peaks and no patterns: the error of that
-// algorithm follows the largest element of a tile, so that it keeps a bound that holds element by element
-// (compiler/oracle/oracle.h) only where all elements are of one size.
 #pragma once
 
 #include <vector>

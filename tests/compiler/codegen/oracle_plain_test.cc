@@ -31,8 +31,9 @@ void PrintTo(const Workload& w, std::ostream* out) { *out << w.name; }
 
 std::vector<Workload> Workloads() {
   std::vector<Workload> all;
-  const auto add = [&](const std::string& name, const std::vector<Tensor>& inputs, const Tensor& output) {
-    all.push_back({name, te::CreatePrimFunc(inputs, {output}, name)});
+  const auto add = [&](const std::string& name, const std::vector<Tensor>& inputs, const Tensor& output,
+                       const Attrs& attrs = {}) {
+    all.push_back({name, te::CreatePrimFunc(inputs, {output}, name, attrs)});
   };
   const Tensor x = Placeholder({1, 9, 9, 8}, kFloat32, "x"), w = Placeholder({3, 3, 8, 16}, kFloat32, "w");
   const Tensor bias = Placeholder({16}, kFloat32, "bias"), d = Placeholder({3, 3, 8}, kFloat32, "d");
@@ -44,6 +45,7 @@ std::vector<Workload> Workloads() {
   };
   add("conv", {x, w}, conv);
   add("conv_bias_relu", {x, w, bias}, relu(topi::Add(conv, bias)));
+  add("conv_of_constant", {x, w, bias}, relu(topi::Add(conv, bias)), {{"constants", std::vector<int64_t>{1}}});
   add("depthwise", {x, d}, topi::DepthwiseConv2d(x, d, same));
   add("conv_transpose", {x, w}, topi::ConvTranspose(x, w, {.strides = {2, 2}}));
   add("max_pool", {x},
@@ -97,14 +99,15 @@ TEST_P(OraclePlain, AcceptsTheCompiledWorkload) {
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   const absl::StatusOr<CompiledKernel> oracle_kernel = CompilePlain(*oracle, HostTarget());
   ASSERT_TRUE(oracle_kernel.ok()) << oracle_kernel.status() << ToText(*oracle);
-  const size_t inputs = func.params.size() - static_cast<size_t>(func.num_outputs());
+  const size_t outputs = static_cast<size_t>(func.num_outputs()), inputs = func.params.size() - outputs;
   for (const InputKind kind : {InputKind::kUniform, InputKind::kInteger, InputKind::kPatterned}) {
     std::vector<NdArray> args = RandomArguments(func, 3, kind);
     const std::vector<NdArray> given(args.begin(), args.begin() + static_cast<ptrdiff_t>(inputs));
     std::vector<NdArray> interpreted = given, compiled;
-    for (size_t o = inputs; o < args.size(); ++o) {
-      interpreted.emplace_back(DType::Float(64), args[o].shape);
-      interpreted.emplace_back(DType::Float(64), args[o].shape);
+    // A value and a scale for each output, and another scale where levels have different ones.
+    for (size_t o = inputs; o < oracle->params.size(); ++o) {
+      const size_t output = o - inputs < 2 * outputs ? (o - inputs) / 2 : o - inputs - 2 * outputs;
+      interpreted.emplace_back(DType::Float(64), args[inputs + output].shape);
     }
     compiled = interpreted;
     absl::Status status = Interpret(*oracle, interpreted);
@@ -113,6 +116,11 @@ TEST_P(OraclePlain, AcceptsTheCompiledWorkload) {
     ASSERT_TRUE(status.ok()) << status;
     status = RunCompiled(*kernel, args, 1);
     ASSERT_TRUE(status.ok()) << status;
+    for (size_t o = inputs + 2 * outputs; o < compiled.size(); ++o) {
+      for (int64_t i = 0; i < compiled[o].NumElements(); ++i) {
+        ASSERT_NEAR(compiled[o].Get(i), interpreted[o].Get(i), 1e-6 * (1e-9 + interpreted[o].Get(i))) << i;
+      }
+    }
     for (size_t o = inputs; o < args.size(); ++o) {
       const NdArray &value = compiled[inputs + 2 * (o - inputs)], &scale = compiled[inputs + 2 * (o - inputs) + 1];
       const NdArray &value2 = interpreted[inputs + 2 * (o - inputs)],

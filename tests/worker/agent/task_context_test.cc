@@ -24,7 +24,6 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr absl::Duration kLimit = absl::Seconds(20);
 
@@ -63,14 +62,10 @@ TEST(InputPlan, AdverseValuesForWhatTheyShow) {
   const InputPlan product = PlanInputs(Matmul(256, 256, 256));
   EXPECT_EQ(product.kinds, softmax.kinds);
   EXPECT_EQ(product.least, 2);
-  // Winograd's algorithm is right on values of one size.
-  for (const int64_t width : {20, 200}) {
-    const InputPlan window = PlanInputs(ConvBiasResidualRelu({20, width, 8, 8}));
-    EXPECT_THAT(window.kinds, Not(Contains(InputKind::kPeaks)));
-    EXPECT_THAT(window.kinds, Not(Contains(InputKind::kPatterned)));
-    EXPECT_THAT(window.kinds, Contains(InputKind::kLarge));
-    EXPECT_THAT(window.kinds, Contains(InputKind::kFalling));
-  }
+  // What a window may be computed by does not matter: bounds hold for it.
+  EXPECT_EQ(PlanInputs(ConvBiasResidualRelu({20, 200, 8, 8})).kinds, product.kinds);
+  EXPECT_THAT(PlanInputs(ConvBiasResidualRelu({20, 20, 8, 8})).kinds,
+              ::testing::AllOf(Contains(InputKind::kPeaks), Contains(InputKind::kPatterned)));
   EXPECT_LE(PlanInputs(Softmax(3, 4)).kinds.size(), static_cast<size_t>(kRunnerMaxSets));
 }
 
