@@ -23,6 +23,9 @@
 namespace hone {
 namespace {
 
+// Of Linux 6.3: no memory that is or was writable becomes executable (Debian 12's headers are those of 6.1).
+constexpr int kSetMdwe = 65, kRefuseExecGain = 1;
+
 // Programs with a sanitizer map terabytes, call the system as they like and read files to name a place.
 constexpr uint32_t kPossible =
     kSanitized ? ~static_cast<uint32_t>(kLayerMemoryLimit | kLayerSystemCalls | kLayerEmptyRoot) : ~0u;
@@ -140,8 +143,9 @@ uint32_t EnterSandbox(const SandboxLimits& limits, std::span<const int> keep) {
   return layers;
 }
 
-uint32_t LockSystemCalls(SystemCalls calls) {
-  if ((kPossible & kLayerSystemCalls) == 0) return 0;
+uint32_t LockSystemCalls(SystemCalls calls, uint32_t wanted) {
+  if ((wanted & kLayerLimits) != 0 && calls != SystemCalls::kDriver) prctl(kSetMdwe, kRefuseExecGain, 0, 0, 0);
+  if ((wanted & kPossible & kLayerSystemCalls) == 0) return 0;
   std::vector<sock_filter> program = SystemCallFilter(calls);
   const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
   const bool locked = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0;

@@ -13,13 +13,6 @@
 
 namespace hone {
 
-// What landlock leaves of the files: everything beneath a folder, to read and run, or to write too. What is not there
-// is passed over.
-struct OpenFolder {
-  const char* path;
-  bool writable = false;
-};
-
 struct SandboxLimits {
   uint32_t wanted = ~0u;  // layers to try: bits of SandboxLayer
   int cpu_seconds = 0;    // 0: no limit
@@ -35,8 +28,11 @@ struct SandboxLimits {
 // closed but for `keep`. Returns the layers that hold.
 uint32_t EnterSandbox(const SandboxLimits& limits, std::span<const int> keep);
 
-// kLayerSystemCalls, or 0 when the filter cannot be set.
-uint32_t LockSystemCalls(SystemCalls calls);
+// Once all code is loaded. The filter, for every thread: kLayerSystemCalls, or 0 when it cannot be set. With the
+// limits, where the kernel has it (Linux 6.3), goes that no memory becomes executable any more, which the filter
+// refuses too; a driver compiles for the host as late as it launches, and may have such memory. `wanted`: as of
+// SandboxLimits.
+uint32_t LockSystemCalls(SystemCalls calls, uint32_t wanted = ~0u);
 
 // Both, by the policy of that kind: for a program that needs nothing more of the system.
 uint32_t EnterAndLock(ProcessKind kind, std::span<const int> keep = {});

@@ -10,7 +10,8 @@ namespace hone {
 enum SandboxLayer : uint32_t {
   kLayerDeathSignal = 1u << 0,    // it is killed when the thread that started it ends
   kLayerNoNewPrivs = 1u << 1,     // no program it starts gives it rights (PR_SET_NO_NEW_PRIVS)
-  kLayerLimits = 1u << 2,         // rlimits: processor time, size of files, core dumps, descriptors, private memory
+  kLayerLimits = 1u << 2,         // rlimits: processor time, size of files, core dumps, descriptors, private memory;
+                                  // newer kernels: memory does not become executable
   kLayerMemoryLimit = 1u << 3,    // RLIMIT_AS
   kLayerLandlock = 1u << 4,       // no file; newer kernels: no TCP, no signal and no abstract socket to others
   kLayerNetwork = 1u << 5,        // an empty network namespace

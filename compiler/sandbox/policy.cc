@@ -21,6 +21,10 @@ constexpr SandboxPolicy kPolicies[] = {
 };
 // clang-format on
 
+// A driver is libraries, a compiler, and devices of the kernel; it gives its threads names.
+constexpr OpenFolder kDriverFolders[] = {{"/dev", true}, {"/usr"}, {"/lib"},  {"/lib64"}, {"/bin"},
+                                         {"/etc"},       {"/opt"}, {"/proc"}, {"/sys"},   {"/proc/self/task", true}};
+
 }  // namespace
 
 const SandboxPolicy& SandboxPolicyOf(ProcessKind kind) { return kPolicies[static_cast<int>(kind)]; }
@@ -31,5 +35,7 @@ const SandboxPolicy* FindSandboxPolicy(std::string_view program) {
   }
   return nullptr;
 }
+
+std::span<const OpenFolder> DriverFolders() { return kDriverFolders; }
 
 }  // namespace hone

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace hone {
@@ -34,5 +35,14 @@ struct SandboxPolicy {
 };
 const SandboxPolicy& SandboxPolicyOf(ProcessKind kind);
 const SandboxPolicy* FindSandboxPolicy(std::string_view program);  // by its file's name; nullptr: none of these
+
+// What landlock leaves of the files: everything beneath a folder, to read and run, or to write too. What is not there
+// is passed over.
+struct OpenFolder {
+  const char* path;
+  bool writable = false;
+};
+// Of a kDeviceRunner, besides a folder of its own and that of a driver which is none of the system's.
+std::span<const OpenFolder> DriverFolders();
 
 }  // namespace hone

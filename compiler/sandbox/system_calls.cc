@@ -142,7 +142,8 @@ std::vector<Rule> RulesOfDrivers() {
   for (const int call : kPastTheFilter) rules.push_back({call, Refuse(ENOSYS)});
   for (const int call : kForbidden) rules.push_back({call, kKill});
   // Signals go to itself alone; programs that it starts send none. Limits and priorities are its own, by the number 0.
-  for (const int call : {SYS_kill, SYS_tgkill}) rules.push_back({call, kKill, {{0, ~0u, static_cast<uint32_t>(getpid())}}});
+  for (const int call : {SYS_kill, SYS_tgkill})
+    rules.push_back({call, kKill, {{0, ~0u, static_cast<uint32_t>(getpid())}}});
   rules.push_back({SYS_prlimit64, Refuse(EPERM), {{0, ~0u, 0}}});
   rules.push_back({SYS_setpriority, Refuse(EPERM), {{1, ~0u, 0}}});
   return rules;
@@ -190,8 +191,8 @@ std::vector<sock_filter> SystemCallFilter(SystemCalls calls) {
       what.push_back(answer(rule.answer));
     }
     what.push_back(answer(rule.allowed.empty() ? rule.answer : kAllow));
-    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(rule.call), 0,
-                               static_cast<uint8_t>(what.size())));
+    program.push_back(
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(rule.call), 0, static_cast<uint8_t>(what.size())));
     program.insert(program.end(), what.begin(), what.end());
   }
   program.push_back(answer(calls == SystemCalls::kDriver ? kAllow : kKill));

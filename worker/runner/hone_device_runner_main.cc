@@ -24,10 +24,8 @@ int main(int argc, char** argv) {
   const char* const folder = argv[2];
   for (const char* name : {"POCL_CACHE_DIR", "CUDA_CACHE_PATH", "TMPDIR", "HOME", "XDG_CACHE_HOME"})
     ::setenv(name, folder, 1);
-  // A driver is libraries, a compiler, and devices of the kernel; it gives its threads names.
-  std::vector<hone::OpenFolder> folders = {
-      {folder, true}, {"/dev", true}, {"/usr"}, {"/lib"}, {"/lib64"}, {"/bin"}, {"/etc"}, {"/opt"}, {"/proc"}, {"/sys"},
-      {"/proc/self/task", true}};
+  std::vector<hone::OpenFolder> folders = {{folder, true}};
+  for (const hone::OpenFolder& open : hone::DriverFolders()) folders.push_back(open);
   const char* const library = std::getenv("HONE_CUDA_LIBRARY");
   const std::string beside = library == nullptr ? "" : std::filesystem::path(library).parent_path().string();
   if (!beside.empty()) folders.push_back({beside.c_str()});
