@@ -1,9 +1,11 @@
 #include "compiler/driver/npy.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
-#include <regex>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -28,11 +30,18 @@ constexpr TypeRow kTypes[] = {
     {"<u4", DType::UInt(32)},  {"<u2", DType::UInt(16)},  {"|u1", DType::UInt(8)},   {"|b1", DType::Bool()},
 };
 
-// The value of `key` in the header's Python dictionary, by pattern: NumPy writes it in one fixed form.
-std::optional<std::string> HeaderField(const std::string& header, const char* pattern) {
-  std::smatch match;
-  if (!std::regex_search(header, match, std::regex(pattern))) return std::nullopt;
-  return match[1].str();
+// What stands behind `key` in the header's Python dictionary, down to its end: NumPy writes it in one fixed form. ""
+// when the key is not there. (A regular expression of the C++ library takes a stack frame for each byte that it
+// matches.)
+absl::string_view Behind(absl::string_view header, absl::string_view key) {
+  const size_t at = header.find(key);
+  return at == header.npos ? "" : absl::StripLeadingAsciiWhitespace(header.substr(at + key.size()));
+}
+
+std::optional<absl::string_view> Between(char first, char last, absl::string_view text) {
+  const size_t end = text.find(last, 1);
+  if (!absl::StartsWith(text, absl::string_view(&first, 1)) || end == text.npos) return std::nullopt;
+  return text.substr(1, end - 1);
 }
 
 }  // namespace
@@ -53,11 +62,14 @@ absl::StatusOr<NdArray> ReadNpy(const std::string& path) {
     return refuse("the header is damaged, or of an unknown version");
   }
   const std::string header = bytes.substr(8 + length_bytes, header_size);
-  const auto descr = HeaderField(header, "'descr': *'([^']*)'");
-  const auto order = HeaderField(header, "'fortran_order': *(True|False)");
-  const auto shape_text = HeaderField(header, "'shape': *\\(([0-9, ]*)\\)");
-  if (!descr || !order || !shape_text) return refuse("the header does not name type, order and shape");
-  if (*order == "True") return refuse("the array is in Fortran order; save numpy.ascontiguousarray(x)");
+  const auto descr = Between('\'', '\'', Behind(header, "'descr':"));
+  const absl::string_view fortran_order = Behind(header, "'fortran_order':");
+  const auto shape_text = Between('(', ')', Behind(header, "'shape':"));
+  const bool in_order = absl::StartsWith(fortran_order, "False");
+  const bool named = descr && shape_text && shape_text->find_first_not_of("0123456789, ") == shape_text->npos &&
+                     (in_order || absl::StartsWith(fortran_order, "True"));
+  if (!named) return refuse("the header does not name type, order and shape");
+  if (!in_order) return refuse("the array is in Fortran order; save numpy.ascontiguousarray(x)");
   const TypeRow* row = nullptr;
   for (const TypeRow& candidate : kTypes) {
     if (*descr == candidate.descr) row = &candidate;
@@ -79,7 +91,7 @@ absl::StatusOr<NdArray> ReadNpy(const std::string& path) {
         absl::StrCat("shape and type ask for ", wanted, " bytes of data, the file has ", bytes.size() - data_start));
   }
   NdArray array(row->type, shape);
-  std::memcpy(array.data.data(), bytes.data() + data_start, static_cast<size_t>(wanted));
+  std::copy_n(bytes.data() + data_start, static_cast<size_t>(wanted), array.data.data());
   return array;
 }
 

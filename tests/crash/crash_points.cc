@@ -59,6 +59,7 @@ std::map<std::string, std::string> Trigger::environment() const {
 void Trigger::FireAtNextVisit() {
   int64_t seen = visits();
   while (seen < visit_ && !count_->compare_exchange_weak(seen, visit_ - 1)) {}
+  if (seen < visit_) skipped_ = visit_ - 1 - seen;
 }
 
 }  // namespace hone::crash_test

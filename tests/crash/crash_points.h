@@ -25,10 +25,11 @@ class Trigger {
   int64_t visits() const { return count_->load(); }
   bool fired() const { return visits() >= visit_; }
   void FireAtNextVisit();
+  int64_t visit() const { return visit_ - skipped_; }  // at which it fires
 
  private:
   std::string point_, file_;
-  int64_t visit_;
+  int64_t visit_, skipped_ = 0;
   std::atomic<int64_t>* count_ = nullptr;  // of visits, shared with the processes
 };
 
