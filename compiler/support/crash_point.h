@@ -4,6 +4,7 @@
 //   HONE_CRASH_AT=NAME:N:FILE    the process that comes N-th by the point NAME ends there. FILE holds the number of
 //                                visits, 8 bytes that all processes share: it happens once, however often they are
 //                                started again.
+//   HONE_CRASH_BY=19             by this signal in place of SIGKILL: SIGSTOP holds it there until it may go on.
 #pragma once
 
 #include <fcntl.h>
@@ -23,6 +24,7 @@ namespace internal {
 struct CrashPlan {
   std::string name;
   int64_t visit = 0;
+  int signal = SIGKILL;
   std::atomic<int64_t>* visits = nullptr;  // nullptr: no process is to end
 
   static CrashPlan FromEnvironment() {
@@ -39,6 +41,7 @@ struct CrashPlan {
     plan.name = text.substr(0, name);
     plan.visit = std::atoll(text.c_str() + name + 1);
     plan.visits = static_cast<std::atomic<int64_t>*>(shared);
+    if (const char* by = std::getenv("HONE_CRASH_BY")) plan.signal = std::atoi(by);
     return plan;
   }
 };
@@ -49,8 +52,9 @@ struct CrashPlan {
 inline void CrashPoint(std::string_view name) {
   static const internal::CrashPlan plan = internal::CrashPlan::FromEnvironment();
   if (plan.visits == nullptr || name != plan.name || plan.visits->fetch_add(1) + 1 != plan.visit) return;
-  ::kill(::getpid(), SIGKILL);
-  ::_exit(128 + SIGKILL);  // the first process of a pid namespace takes no signal from itself
+  ::kill(::getpid(), plan.signal);
+  if (plan.signal == SIGKILL)
+    ::_exit(128 + SIGKILL);  // the first process of a pid namespace takes no signal from itself
 }
 
 }  // namespace hone

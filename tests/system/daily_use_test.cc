@@ -3,6 +3,8 @@
 #include <dirent.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -291,6 +293,28 @@ TEST(Ends, AJobThatAnotherStopsEndsItsTune) {
   const Finished none = Hone(folder, {"jobs", "stop", "9", "--server", service.address()});
   EXPECT_EQ(none.code, 2);
   EXPECT_THAT(none.errors, HasSubstr(" jobs list --server " + service.address()));
+}
+
+// Before there is a job the records of another Hone are looked at, for which the daemon is asked: here it is held while
+// it does not answer.
+TEST(Ends, OnCtrlCWhileOldRecordsAreChecked) {
+  const TempFolder folder;
+  const std::string model = SaveTiny(folder.path()), visits = folder / "visits";
+  WriteAll(visits, std::string(8, '\0'));
+  Service service(folder);
+  Process tune(folder, "hone", {"tune", model, "--server", service.address(), "--trials", "8", "--threads", "1"},
+               {{"HONE_CRASH_AT", "client.connected:1:" + visits}, {"HONE_CRASH_BY", std::to_string(SIGSTOP)}});
+  int status = 0;
+  ASSERT_EQ(::waitpid(tune.pid(), &status, WUNTRACED), tune.pid());
+  ASSERT_TRUE(WIFSTOPPED(status)) << tune.Errors();
+  service.daemon().Signal(SIGSTOP);
+  tune.Signal(SIGCONT);
+  ::usleep(500'000);
+  const Stopwatch watch;
+  tune.Signal(SIGINT);
+  EXPECT_EQ(tune.Wait(30), 130) << tune.Errors();
+  EXPECT_LT(watch.seconds(), 2 * Slowdown());
+  service.daemon().Signal(SIGCONT);
 }
 
 TEST(Ends, APrivateDaemonAndWorkerThatAreKilledAreStartedAgain) {

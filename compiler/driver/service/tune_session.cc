@@ -55,8 +55,8 @@ class TuneSession {
   absl::Status Run(const v1::SubmitRequest& request) {
     HONE_RETURN_IF_ERROR(Connect());
     CrashPoint("client.connected");
-    CatchInterrupts();
     const absl::Status checked = CheckOldRecords();
+    CatchInterrupts();  // only now: there is no job to stop before, and checking compiles for a while
     HONE_RETURN_IF_ERROR(Submit(request));
     CrashPoint("client.submitted");
     if (!checked.ok())
