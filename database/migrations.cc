@@ -237,6 +237,10 @@ constexpr Migration kMigrations[] = {
     {5, "model_choices", kModelChoices},
     {6, "quota", kQuota},
     {7, "served", kServed},
+    // Of records of earlier releases it is not known.
+    {8, "drivers",
+     "ALTER TABLE record ADD COLUMN driver TEXT NOT NULL DEFAULT '';\n"
+     "ALTER TABLE served ADD COLUMN driver TEXT NOT NULL DEFAULT ''"},
 };
 
 }  // namespace

@@ -141,6 +141,7 @@ std::string ToJsonLine(const RecordLine& line) {
       {"created", r.created()},
       {"best", line.best},
   };
+  if (!r.driver().empty()) object["driver"] = r.driver();
   if (!r.object().empty()) {
     object["object"] = Base64(r.object());
     object["kernel_set"] = Base64(r.kernel_set());
@@ -196,6 +197,7 @@ absl::StatusOr<RecordLine> RecordFromJsonLine(std::string_view text) {
   r.set_program_hash(fields.Hex("program_hash", 0));
   r.set_object_digest(fields.Hex("object_digest", 0));
   r.set_generator(fields.Text("generator"));
+  r.set_driver(fields.Text("driver", /*required=*/false));
   r.set_created(fields.Text("created"));
   r.set_object(fields.Blob("object"));
   r.set_kernel_set(fields.Blob("kernel_set"));
@@ -243,7 +245,8 @@ absl::StatusOr<int> ExportRecords(TuningStore& store, uint64_t tenant,
   return corrupt;
 }
 
-absl::StatusOr<ImportPlan> PlanImport(TuningStore& store, uint64_t tenant, std::string_view text, uint64_t first_line) {
+absl::StatusOr<ImportPlan> PlanImport(TuningStore& store, uint64_t tenant, std::string_view text, uint64_t first_line,
+                                      CheckLines checks) {
   ImportPlan plan;
   std::set<std::string> device_classes;
   struct Known {
@@ -261,7 +264,13 @@ absl::StatusOr<ImportPlan> PlanImport(TuningStore& store, uint64_t tenant, std::
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (line_text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     if (const std::optional<CheckRecord> check = CheckFromJsonLine(tenant, line_text); check.has_value()) {
-      plan.writes.push_back(*check);
+      if (checks == CheckLines::kTaken) {
+        plan.writes.push_back(*check);
+      } else {
+        plan.refused.push_back(absl::StrCat("line ", number,
+                                            ": what another build makes of a record is an admin's to "
+                                            "say; the daemon finds it out by itself while no job is open"));
+      }
       continue;
     }
     absl::StatusOr<RecordLine> line = RecordFromJsonLine(line_text);

@@ -33,6 +33,8 @@ std::string ToJsonLine(const CheckRecord& check);
 // the next job on that key has measured them here. A best record of the file becomes the key's best where the database
 // has none yet; where it has one, the record is kept beside it, to be tried again by the next job on that key.
 // A line may also say what a generator makes of a record that is there (CheckRecord); such lines are not counted.
+// Unlike claims they change what was measured here: they are refused from whom that is not up to.
+enum class CheckLines { kTaken, kRefused };
 struct ImportPlan {
   std::vector<Write> writes;
   uint64_t records = 0;
@@ -41,6 +43,6 @@ struct ImportPlan {
 };
 // Reads `text` line by line, numbered from `first_line`; empty lines are skipped. Pieces must end at a line's end.
 absl::StatusOr<ImportPlan> PlanImport(TuningStore& store, uint64_t tenant, std::string_view text,
-                                      uint64_t first_line = 1);
+                                      uint64_t first_line = 1, CheckLines checks = CheckLines::kTaken);
 
 }  // namespace hone

@@ -1,13 +1,12 @@
 #include "database/reads.h"
 
-#include <regex.h>
-
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
 #include "database/checksum.h"
+#include "database/name_filter.h"
 #include "database/row_checksums.h"
 
 namespace hone {
@@ -18,8 +17,8 @@ constexpr char kRecordColumns[] =
     "r.position, r.id, k.tenant, w.hash, d.name, k.threads, k.numeric, k.protocol, t.text, r.median_us, r.low_us, "
     "r.high_us, r.program_hash, r.object_digest, r.generator, r.target, r.created, r.origin, r.checksum, w.name, "
     "w.text, "
-    "w.flop, w.bytes, CASE WHEN b.record = r.id THEN 1 ELSE 0 END";
-constexpr int kNumRecordColumns = 24;
+    "w.flop, w.bytes, CASE WHEN b.record = r.id THEN 1 ELSE 0 END, r.driver";
+constexpr int kNumRecordColumns = 25;
 constexpr char kRecordTables[] =
     " FROM record r JOIN tuning_key k ON k.id = r.key JOIN workload w ON w.id = k.workload "
     "JOIN device_class d ON d.id = k.device_class JOIN trace t ON t.id = r.trace LEFT JOIN best b ON b.key = r.key ";
@@ -67,6 +66,7 @@ ReadRow ReadRecord(const SqlQuery& q) {
   r.set_workload_bytes(q.GetReal(22));
   SetKey(key, r);
   read.best = q.GetInt(23) != 0;
+  r.set_driver(q.GetText(24));
   read.intact = q.GetText(18) == ChecksumOf(read.row) && Sha256(r.workload_text()) == key.workload_hash;
   return read;
 }
@@ -86,31 +86,6 @@ absl::Status AddObject(SqlConnection& c, v1::Record& record, int* corrupt) {
   record.set_kernel_set(query->GetText(1));
   return absl::OkStatus();
 }
-
-// A POSIX regular expression that is freed; no expression matches everything.
-class NameFilter {
- public:
-  static absl::StatusOr<std::unique_ptr<NameFilter>> Make(const std::string& text) {
-    auto filter = std::make_unique<NameFilter>();
-    if (text.empty()) return filter;
-    const int error = regcomp(&filter->regex_, text.c_str(), REG_EXTENDED | REG_NOSUB);
-    if (error != 0) {
-      char reason[128] = "";
-      regerror(error, &filter->regex_, reason, sizeof(reason));
-      return absl::InvalidArgumentError(absl::StrCat("the expression \"", text, "\" cannot be read: ", reason));
-    }
-    filter->set_ = true;
-    return filter;
-  }
-  ~NameFilter() {
-    if (set_) regfree(&regex_);
-  }
-  bool Matches(const std::string& name) const { return !set_ || regexec(&regex_, name.c_str(), 0, nullptr, 0) == 0; }
-
- private:
-  regex_t regex_{};
-  bool set_ = false;
-};
 
 // The number of the key; 0 when it is new.
 absl::StatusOr<int64_t> FindKey(SqlConnection& c, const TuningKey& key) {
@@ -212,6 +187,7 @@ absl::Status ReadBestOf(SqlConnection& c, int64_t id, KeyHistory& history) {
   history.best_trace = best.row.record.trace();
   history.best_claimed = !best.row.MeasuredHere();
   history.best_generator = best.row.record.generator();
+  history.best_driver = best.row.record.driver();
   history.best_digest = best.row.record.object_digest();
   return absl::OkStatus();
 }
@@ -242,12 +218,14 @@ absl::StatusOr<OutdatedPage> ReadOutdated(SqlConnection& c, const OutdatedFilter
   if (seen->GetInt(0) == filter.keys) page.last = last;
   HONE_ASSIGN_OR_RETURN(
       const std::unique_ptr<SqlQuery> q,
-      c.Prepare("SELECT k.tenant, w.hash, k.threads, k.numeric, w.name, w.text, w.flop, w.bytes FROM tuning_key k "
-                "JOIN served s ON s.key = k.id JOIN workload w ON w.id = k.workload JOIN device_class d ON d.id = "
-                "k.device_class WHERE k.id > ? AND k.id <= ? AND d.name = ? AND k.protocol = ? AND k.threads <= ? AND "
-                "(? = 1 OR k.tenant = ?) AND s.origin = 'tuned' AND s.generator <> ? ORDER BY k.id"));
+      c.Prepare(
+          "SELECT k.tenant, w.hash, k.threads, k.numeric, w.name, w.text, w.flop, w.bytes FROM tuning_key k "
+          "JOIN served s ON s.key = k.id JOIN workload w ON w.id = k.workload JOIN device_class d ON d.id = "
+          "k.device_class WHERE k.id > ? AND k.id <= ? AND d.name = ? AND k.protocol = ? AND k.threads <= ? AND "
+          "(? = 1 OR k.tenant = ?) AND s.origin = 'tuned' AND (s.generator <> ? OR s.driver <> ?) ORDER BY k.id"));
   q->Int(filter.after).Int(last).Text(filter.device_class).Int(filter.protocol).Int(filter.most_threads);
-  q->Int(filter.tenant == kAllTenants).Int(filter.tenant == kAllTenants ? 0 : filter.tenant).Text(filter.generator);
+  q->Int(filter.tenant == kAllTenants).Int(filter.tenant == kAllTenants ? 0 : filter.tenant);
+  q->Text(filter.generator).Text(filter.driver);
   for (;;) {
     HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
     if (!more) return page;
@@ -319,7 +297,8 @@ absl::StatusOr<std::optional<BestEntry>> ReadBest(SqlConnection& c, uint64_t ten
       const std::unique_ptr<SqlQuery> q,
       c.Prepare("SELECT s.id, k.threads, k.numeric, k.protocol, s.trace, s.median_us, s.low_us, s.high_us, "
                 "s.program_hash, s.object_digest, s.generator, s.target, s.created, s.origin, s.checksum, "
-                "m.faster_default, m.checksum FROM workload w JOIN tuning_key k ON k.workload = w.id JOIN device_class "
+                "m.faster_default, m.checksum, s.driver FROM workload w JOIN tuning_key k ON k.workload = w.id JOIN "
+                "device_class "
                 "d ON d.id = k.device_class JOIN served s ON s.key = k.id LEFT JOIN model_choice m ON m.record = s.id "
                 "AND m.model_hash = ?1 WHERE w.hash = ?2 AND d.name = ?3 AND k.tenant = ?4 AND k.numeric <= ?5 "
                 "ORDER BY abs(k.threads - ?6), k.threads DESC, k.numeric DESC, k.protocol DESC"));
@@ -349,6 +328,7 @@ absl::StatusOr<std::optional<BestEntry>> ReadBest(SqlConnection& c, uint64_t ten
     r.set_target(q->GetText(11));
     r.set_created(q->GetText(12));
     entry.row.origin = q->GetText(13);
+    r.set_driver(q->GetText(17));
     if (q->GetText(14) != ChecksumOf(entry.row)) {
       ++*corrupt;
       continue;
@@ -376,7 +356,7 @@ absl::StatusOr<std::optional<RecordRow>> ReadRecordById(SqlConnection& c, uint64
 }
 
 absl::StatusOr<RecordPage> ReadRecords(SqlConnection& c, uint64_t tenant, const RecordFilter& filter) {
-  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<NameFilter> names, NameFilter::Make(filter.workload_regex));
+  HONE_ASSIGN_OR_RETURN(const NameFilter names, NameFilter::Make(filter.workload_regex));
   constexpr int kAtOnce = 256;  // rows that a query brings: a backend may hold all of them in memory
   RecordPage page;
   for (uint64_t after = filter.after;;) {
@@ -393,7 +373,7 @@ absl::StatusOr<RecordPage> ReadRecords(SqlConnection& c, uint64_t tenant, const 
       after = page.last = read.position;
       if (!read.intact) {
         ++page.corrupt;
-      } else if (names->Matches(read.row.record.workload_name())) {
+      } else if (names.Matches(read.row.record.workload_name())) {
         if (filter.with_objects) HONE_RETURN_IF_ERROR(AddObject(c, read.row.record, &page.corrupt));
         page.rows.push_back(std::move(read.row));
         page.best.push_back(read.best);

@@ -6,8 +6,8 @@ namespace hone {
 
 std::string ChecksumOf(const RecordRow& row) {
   const v1::Record& r = row.record;
-  return Digester()
-      .Add(int64_t(r.id()))
+  Digester digester;
+  digester.Add(int64_t(r.id()))
       .Add(int64_t(row.key.tenant))
       .Add(row.key.workload_hash)
       .Add(row.key.device_class)
@@ -23,8 +23,9 @@ std::string ChecksumOf(const RecordRow& row) {
       .Add(r.generator())
       .Add(r.target())
       .Add(r.created())
-      .Add(row.origin)
-      .Short();
+      .Add(row.origin);
+  if (!r.driver().empty()) digester.Add(r.driver());  // releases that knew of none have rows with such checksums
+  return digester.Short();
 }
 
 std::string ChecksumOf(const MeasurementRow& row, const std::string& outcome) {

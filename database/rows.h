@@ -251,7 +251,8 @@ struct KeyHistory {
   std::string best_trace;
   double best_us = 0;
   bool best_claimed = false;                // the best record is an imported or a stale one, not yet measured here
-  std::string best_generator, best_digest;  // of the best record: what made its code, and the SHA-256 of that
+  std::string best_generator, best_digest;  // of the best record: what made its code, and the SHA-256 of that,
+  std::string best_driver;                  // and the driver that it was measured with
   std::vector<std::string> duelled;         // traces that met the champion already, won or lost
   std::vector<std::string> seeds;           // best traces of the same workload under other keys
   int corrupt = 0;                          // rows whose checksums do not match, left out

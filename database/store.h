@@ -33,7 +33,7 @@ struct BestEntry {
 };
 
 struct RecordFilter {
-  std::string workload_regex;  // POSIX extended, searched in workload names; empty: all
+  std::string workload_regex;  // NameFilter's, searched in workload names; empty: all
   bool best_only = false;
   bool with_objects = false;
   uint64_t after = 0;  // only records whose position is above: for reading page by page
@@ -50,13 +50,14 @@ struct JobFilter {
   uint64_t after = 0;
   int limit = 0;  // 0: all of them
 };
-// Best records that another code generator made than `generator`, of keys that workers of one kind can measure.
+// Best records that another code generator made than `generator`, or that were measured with another driver than
+// `driver`, of keys that workers of one kind can measure.
 struct OutdatedFilter {
   uint64_t tenant = kLocalTenant;  // kAllTenants: of every one
   std::string device_class;
   uint32_t protocol = 1;
   int most_threads = 1;
-  std::string generator;
+  std::string generator, driver;
   uint64_t after = 0;  // only keys whose position is above: for reading page by page
   int keys = 256;      // that a page looks at
 

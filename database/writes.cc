@@ -186,13 +186,14 @@ absl::Status ServeBest(SqlConnection& c, uint64_t record) {
   HONE_ASSIGN_OR_RETURN(
       const std::unique_ptr<SqlQuery> insert,
       c.Prepare("INSERT INTO served SELECT b.key, r.id, t.text, r.median_us, r.low_us, r.high_us, r.program_hash, "
-                "r.object_digest, r.generator, r.target, r.created, r.origin, r.checksum FROM best b JOIN record r ON "
+                "r.object_digest, r.generator, r.target, r.created, r.origin, r.checksum, r.driver FROM best b JOIN "
+                "record r ON "
                 "r.id = b.record JOIN trace t ON t.id = r.trace WHERE b.record = ? "
                 "ON CONFLICT (key) DO UPDATE SET id = excluded.id, trace = excluded.trace, median_us = "
                 "excluded.median_us, low_us = excluded.low_us, high_us = excluded.high_us, program_hash = "
                 "excluded.program_hash, object_digest = excluded.object_digest, generator = excluded.generator, target "
                 "= excluded.target, created = excluded.created, origin = excluded.origin, checksum = "
-                "excluded.checksum"));
+                "excluded.checksum, driver = excluded.driver"));
   insert->Int(record);
   return insert->Run();
 }
@@ -212,17 +213,19 @@ absl::Status Apply(SqlConnection& c, KnownRows& known, const PutRecord& write) {
   {
     HONE_ASSIGN_OR_RETURN(
         const std::unique_ptr<SqlQuery> insert,
-        c.Prepare("INSERT INTO record (id, key, trace, median_us, low_us, high_us, program_hash, object_digest, "
-                  "generator, target, created, origin, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-                  "ON CONFLICT (id) DO UPDATE SET median_us = excluded.median_us, low_us = excluded.low_us, "
-                  "high_us = excluded.high_us, program_hash = excluded.program_hash, "
-                  "object_digest = excluded.object_digest, generator = excluded.generator, target = excluded.target, "
-                  "created = excluded.created, origin = excluded.origin, checksum = excluded.checksum "
-                  "WHERE record.origin <> 'tuned' AND excluded.origin = 'tuned'"));
+        c.Prepare(
+            "INSERT INTO record (id, key, trace, median_us, low_us, high_us, program_hash, object_digest, "
+            "generator, target, created, origin, checksum, driver) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET median_us = excluded.median_us, low_us = excluded.low_us, "
+            "high_us = excluded.high_us, program_hash = excluded.program_hash, "
+            "object_digest = excluded.object_digest, generator = excluded.generator, target = excluded.target, "
+            "created = excluded.created, origin = excluded.origin, checksum = excluded.checksum, driver = "
+            "excluded.driver "
+            "WHERE record.origin <> 'tuned' AND excluded.origin = 'tuned'"));
     insert->Int(r.id()).Int(key).Int(trace).Real(r.median_us()).Real(r.low_us()).Real(r.high_us());
     insert->Blob(r.program_hash()).Blob(r.object_digest()).Text(r.generator()).Text(r.target()).Text(r.created());
     CrashPoint("write.record.traced");
-    insert->Text(write.row.origin).Blob(ChecksumOf(write.row));
+    insert->Text(write.row.origin).Blob(ChecksumOf(write.row)).Text(r.driver());
     HONE_RETURN_IF_ERROR(insert->Run());
   }
   HONE_RETURN_IF_ERROR(ServeBest(c, r.id()));

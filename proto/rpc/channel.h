@@ -11,7 +11,7 @@
 namespace hone {
 
 // Of one message, either way. What may be larger goes in several: records as a stream of chunks, a job that is
-// submitted as a stream of pieces, jobs page by page, results over several Syncs.
+// submitted as a stream of pieces, jobs page by page, results over several Syncs, what was built as a stream of chunks.
 inline constexpr int kLongestMessage = 4 << 20;
 inline constexpr size_t kChunkBytes = 1 << 20;
 

@@ -2,8 +2,6 @@
 // conformance suite, and the store of the dispatcher's simulation. Broken constraints end the test.
 #pragma once
 
-#include <regex.h>
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -14,6 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/check.h"
+#include "compiler/support/status_macros.h"
+#include "database/name_filter.h"
 #include "database/store.h"
 
 namespace hone {
@@ -117,6 +117,7 @@ class MemoryStore : public TuningStore {
       history.best_trace = records_.at(best->second.first).record.trace();
       history.best_claimed = !records_.at(best->second.first).MeasuredHere();
       history.best_generator = records_.at(best->second.first).record.generator();
+      history.best_driver = records_.at(best->second.first).record.driver();
       history.best_digest = records_.at(best->second.first).record.object_digest();
     }
     std::set<std::string> seeds;
@@ -139,7 +140,8 @@ class MemoryStore : public TuningStore {
       if (key.device_class != filter.device_class || key.protocol != filter.protocol) continue;
       const RecordRow& row = records_.at(best->second.first);
       if (key.threads > filter.most_threads || !row.MeasuredHere()) continue;
-      if (row.record.generator() != filter.generator) page.records.push_back({key, workloads_.at(key.workload_hash)});
+      const bool current = row.record.generator() == filter.generator && row.record.driver() == filter.driver;
+      if (!current) page.records.push_back({key, workloads_.at(key.workload_hash)});
     }
     return page;
   }
@@ -218,11 +220,7 @@ class MemoryStore : public TuningStore {
   }
 
   absl::StatusOr<RecordPage> Records(uint64_t tenant, const RecordFilter& filter) override {
-    regex_t regex{};
-    if (!filter.workload_regex.empty() &&
-        regcomp(&regex, filter.workload_regex.c_str(), REG_EXTENDED | REG_NOSUB) != 0) {
-      return absl::InvalidArgumentError("the expression cannot be read");
-    }
+    HONE_ASSIGN_OR_RETURN(const NameFilter names, NameFilter::Make(filter.workload_regex));
     RecordPage page;
     for (size_t i = filter.after; i < record_order_.size(); ++i) {
       const uint64_t id = record_order_[i];
@@ -231,14 +229,12 @@ class MemoryStore : public TuningStore {
       const bool is_best = best != best_.end() && best->second.first == id;
       page.last = i + 1;
       if (row.key.tenant != tenant || (filter.best_only && !is_best)) continue;
-      if (!filter.workload_regex.empty() && regexec(&regex, row.record.workload_name().c_str(), 0, nullptr, 0) != 0)
-        continue;
+      if (!names.Matches(row.record.workload_name())) continue;
       page.rows.push_back(std::move(row));
       page.best.push_back(is_best);
       if (filter.limit > 0 && static_cast<int>(page.rows.size()) == filter.limit) break;
     }
     if (filter.limit == 0 || static_cast<int>(page.rows.size()) < filter.limit) page.last = 0;
-    if (!filter.workload_regex.empty()) regfree(&regex);
     return page;
   }
 

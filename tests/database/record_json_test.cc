@@ -34,6 +34,16 @@ TEST(RecordJson, ComesBackAsItWas) {
   EXPECT_EQ(line->row.record.id(), RecordId(TestKey("conv2d_1"), line->row.record.trace()));
 }
 
+TEST(RecordJson, StatesTheDriverWhereThereIsOne) {
+  EXPECT_THAT(Line("a"), testing::Not(HasSubstr("driver"))) << "lines of earlier releases are what they were";
+  RecordLine line{.row = TestRecord(TestKey("conv2d_1"), "a", 1), .workload = TestWorkload("conv2d_1")};
+  line.row.record.set_driver("550.54");
+  const auto read = RecordFromJsonLine(ToJsonLine(line));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->row.record.driver(), "550.54");
+  EXPECT_EQ(RecordFromJsonLine(Line("a"))->row.record.driver(), "");
+}
+
 TEST(RecordJson, WhiteSpaceAndOrderOfKeysDoNotMatter) {
   const nlohmann::json json = nlohmann::json::parse(Line("a"));
   EXPECT_TRUE(RecordFromJsonLine(json.dump(1)).ok());

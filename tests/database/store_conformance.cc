@@ -366,7 +366,8 @@ TEST_P(StoreTest, WhatAnotherGeneratorMakesOtherwiseIsMeasuredAgain) {
   EXPECT_FALSE(history->best_claimed);
 }
 
-// Page by page: the best of a key, measured here, of a key that the workers can measure, made by another generator.
+// Page by page: the best of a key, measured here, of a key that the workers can measure, made by another generator or
+// measured with another driver.
 TEST_P(StoreTest, OutdatedRecordsAreFoundPageByPage) {
   const TuningKey mine = TestKey("conv2d_1"), current = TestKey("dense_2"), wide = TestKey("add_3", 8);
   const TuningKey newer = TestKey("conv2d_1", 2, v1::NUMERIC_DEFAULT, "fake/c2", 2);
@@ -405,10 +406,40 @@ TEST_P(StoreTest, OutdatedRecordsAreFoundPageByPage) {
   EXPECT_THAT(found(filter), testing::ElementsAre(mine, theirs, last));
   filter.generator = "generator 1";
   EXPECT_THAT(found(filter), testing::ElementsAre(current));
+  filter.driver = "driver 1";
+  EXPECT_THAT(found(filter), testing::ElementsAre(mine, current, theirs, last));
   const absl::StatusOr<KeyHistory> history = store_->LoadHistory(mine);
   ASSERT_TRUE(history.ok()) << history.status();
   EXPECT_EQ(history->best_generator, "generator 1");
   EXPECT_EQ(history->best_digest, TestRecord(mine, "best", 2).record.object_digest());
+}
+
+// The driver of a record is stated wherever the record is, also by what a claim turns into once it is measured here.
+TEST_P(StoreTest, ARecordStatesTheDriverItWasMeasuredWith) {
+  const TuningKey key = TestKey("conv2d_1"), other = TestKey("dense_3");
+  RecordRow row = TestRecord(key, "a", 2), claim = TestRecord(other, "b", 3);
+  row.record.set_driver("550.54");
+  claim.record.set_driver("theirs");
+  claim.origin = "imported";
+  Commit({PutRecord{row}, SetBest{key, row.record.id(), 2}, PutRecord{claim}, SetBest{other, claim.record.id(), 3}});
+  const auto drivers = [&] {
+    const absl::StatusOr<RecordPage> page = store_->Records(kLocalTenant, {});
+    EXPECT_TRUE(page.ok() && page->rows.size() == 2 && page->corrupt == 0) << page.status();
+    return std::vector<std::string>{page->rows[0].record.driver(), page->rows[1].record.driver(),
+                                    Best("conv2d_1", 2, v1::NUMERIC_DEFAULT)->row.record.driver(),
+                                    Best("dense_3", 2, v1::NUMERIC_DEFAULT)->row.record.driver(),
+                                    store_->LoadHistory(key)->best_driver};
+  };
+  EXPECT_THAT(drivers(), testing::ElementsAre("550.54", "theirs", "550.54", "theirs", "550.54"));
+  claim.record.set_driver("550.54");
+  claim.origin = "tuned";
+  Commit({PutRecord{claim}, CheckRecord{kLocalTenant, row.record.id(), "generator 2", row.record.object_digest()}});
+  EXPECT_THAT(drivers(), testing::Each("550.54"));
+  OutdatedFilter filter{.device_class = "fake/c2", .most_threads = 2, .generator = "generator 2", .driver = "550.54"};
+  const auto outdated = [&] { return store_->Outdated(filter)->records.size(); };
+  EXPECT_EQ(outdated(), 1u) << "of the generator before";
+  filter.driver = "560.35";
+  EXPECT_EQ(outdated(), 2u);
 }
 
 TEST_P(StoreTest, ATenantSeesItsOwnAndNothingElse) {

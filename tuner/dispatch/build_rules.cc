@@ -62,7 +62,7 @@ const Build* Dispatcher::Impl::FindBuild(const v1::BuildId& id) const {
 // A result is good until the build is lent again, whether or not the lease has ended meanwhile.
 void Dispatcher::Impl::TakeBuilt(Worker& worker, const v1::BuildResult& result) {
   const Build* build = FindBuild(result.id());
-  if (build == nullptr) return;
+  if (build == nullptr || !Serves(worker.tenant, build->tenant)) return;
   if (result.id().secret() != build->secret) {
     ++worker.refused_reports;
     return;

@@ -39,7 +39,7 @@ struct DispatchCounters {
   int64_t searches_failed = 0;
   int64_t builds = 0;             // made by workers that only build
   int64_t builds_taken_back = 0;  // leases of builds that ended without a result
-  int64_t looked_at = 0;          // jobs, workers and keys that a rule was applied to: the work, whatever the machine
+  int64_t looked_at = 0;          // what a rule was applied to, or looked at: the work, whatever the machine
 };
 
 }  // namespace hone

@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
+
+#include "tuner/dispatch/reporter.h"
 
 namespace hone {
 namespace {
@@ -45,23 +50,58 @@ Rates Best(Rates a, const Rates& b) {
 
 bool BearOut(double a, double b) { return std::min(a, b) >= (1 - kProbeTolerance) * std::max(a, b); }
 
-// What several workers told of a rate, and how many bear it out; `by` 0: nobody told it.
+// A probe, and by number whose word it is.
+struct Testimony {
+  const v1::DeviceProbe* probe = nullptr;
+  int witness = 0;
+};
+
+// Where principals differ each of them is one witness, however many workers it has; else every worker is one.
+std::vector<Testimony> ByWitness(const std::vector<const v1::DeviceProbe*>& probes) {
+  std::map<std::pair<uint64_t, std::string>, int> principals, workers;
+  std::vector<Testimony> by_principal, by_worker;
+  for (const v1::DeviceProbe* probe : probes) {
+    const auto number = [&](auto& numbers, const std::string& name) {
+      return numbers.emplace(std::pair(probe->tenant(), name), static_cast<int>(numbers.size())).first->second;
+    };
+    by_principal.push_back({probe, number(principals, ReporterFromText(probe->worker()).principal)});
+    by_worker.push_back({probe, number(workers, probe->worker())});
+  }
+  return principals.size() > 1 ? by_principal : by_worker;
+}
+
+// Of those that `is_of_them`.
+template <class Told>
+int CountWitnesses(const std::vector<Told>& told, const auto& is_of_them) {
+  static_assert(kMostProbes < 64);  // and one too many
+  uint64_t witnesses = 0;
+  for (const Told& one : told) {
+    if (is_of_them(one)) witnesses |= uint64_t{1} << one.witness;
+  }
+  return std::popcount(witnesses);
+}
+
+// What a probe says of one rate.
+struct Claim {
+  double rate = 0;
+  int witness = 0;
+};
+// What was told of a rate, and how many witnesses bear it out; `by` 0: nobody told it.
 struct Agreed {
   double rate = 0;
   int by = 0;
 };
-Agreed Agree(const std::vector<double>& told, double before) {
+Agreed Agree(const std::vector<Claim>& told, double before) {
   Agreed agreed;
-  int claims = 0;
   bool stands = false;  // what was believed before: somebody bears it out
-  for (const double rate : told) {
+  for (const auto& [rate, witness] : told) {
     if (rate == 0) continue;
-    ++claims;
     stands = stands || BearOut(rate, before);
-    const auto by = static_cast<int>(std::ranges::count_if(told, [&](double other) { return BearOut(rate, other); }));
+    const int by = CountWitnesses(told, [&, rate = rate](const Claim& other) { return BearOut(rate, other.rate); });
     const bool better = by > 1 ? agreed.by <= 1 || rate > agreed.rate : agreed.by == 0;
     if (better) agreed = {rate, by};
   }
+  const int claims = CountWitnesses(told, [](const Claim& claim) { return claim.rate > 0; });
   if (agreed.by == 1 && claims > 1 && stands) agreed.rate = before;
   return agreed;
 }
@@ -79,19 +119,18 @@ v1::DeviceProbe BestOf(const v1::DeviceProbe& before, v1::DeviceProbe now) {
   return now;
 }
 
-// The probe that caches, target and text are taken from: of those that tell what most workers tell of caches and
+// The probe that caches, target and text are taken from: of those that tell what most witnesses tell of caches and
 // target, or what was believed before, the first whose core is as fast as is believed.
-const v1::DeviceProfile& Leading(const std::vector<const v1::DeviceProbe*>& probes, double one_core,
-                                 const v1::DeviceProfile& before) {
+const v1::DeviceProfile& Leading(const std::vector<Testimony>& told, double one_core, const v1::DeviceProfile& before) {
   const auto said_by = [](const v1::DeviceProfile& p) {
     return std::tuple(p.target(), p.cores(), p.l1d_bytes(), p.l2_bytes(), p.l3_bytes(), p.vector_bits());
   };
   const v1::DeviceProfile* leading = nullptr;
-  std::tuple<int64_t, bool, bool> rank;
-  for (const v1::DeviceProbe* probe : probes) {
-    const v1::DeviceProfile& profile = probe->profile();
-    const auto same = std::ranges::count_if(
-        probes, [&](const v1::DeviceProbe* other) { return said_by(other->profile()) == said_by(profile); });
+  std::tuple<int, bool, bool> rank;
+  for (const Testimony& one : told) {
+    const v1::DeviceProfile& profile = one.probe->profile();
+    const int same = CountWitnesses(
+        told, [&](const Testimony& other) { return said_by(other.probe->profile()) == said_by(profile); });
     const std::tuple of_this(same, said_by(profile) == said_by(before), BearOut(OfOne(profile)[0], one_core));
     if (leading != nullptr && of_this <= rank) continue;
     leading = &profile;
@@ -102,26 +141,28 @@ const v1::DeviceProfile& Leading(const std::vector<const v1::DeviceProbe*>& prob
 
 // What the probes, none empty, say together; without them.
 v1::DeviceProfile Believed(const std::vector<const v1::DeviceProbe*>& probes, const v1::DeviceProfile& before) {
-  const auto agree = [&](const std::vector<const v1::DeviceProbe*>& of, Rates rates(const v1::DeviceProfile&), int i) {
-    std::vector<double> told;
-    for (const v1::DeviceProbe* probe : of) told.push_back(rates(probe->profile())[i]);
-    return Agree(told, rates(before)[i]);
+  const auto agree = [&](const std::vector<Testimony>& of, Rates rates(const v1::DeviceProfile&), int i) {
+    std::vector<Claim> claims;
+    for (const Testimony& one : of) claims.push_back({rates(one.probe->profile())[i], one.witness});
+    return Agree(claims, rates(before)[i]);
   };
-  v1::DeviceProfile believed = Leading(probes, agree(probes, OfOne, 0).rate, before);
-  const auto threads_of = [&](const v1::DeviceProbe* probe) {
-    return std::clamp(probe->threads(), 1, std::max(1, believed.cores()));
+  const std::vector<Testimony> told = ByWitness(probes);
+  v1::DeviceProfile believed = Leading(told, agree(told, OfOne, 0).rate, before);
+  const auto threads_of = [&](const Testimony& one) {
+    return std::clamp(one.probe->threads(), 1, std::max(1, believed.cores()));
   };
   int most = 0;
-  for (const v1::DeviceProbe* probe : probes) most = std::max(most, threads_of(probe));
-  std::vector<const v1::DeviceProbe*> widest;
-  std::ranges::copy_if(probes, std::back_inserter(widest), [&](auto* probe) { return threads_of(probe) == most; });
+  for (const Testimony& one : told) most = std::max(most, threads_of(one));
+  std::vector<Testimony> widest;
+  std::ranges::copy_if(told, std::back_inserter(widest), [&](const Testimony& one) { return threads_of(one) == most; });
   Rates one{}, all{};
-  int agreed_by = static_cast<int>(probes.size());
+  int agreed_by = CountWitnesses(told, [](const Testimony&) { return true; });
   for (int i = 0; i <= kLevels; ++i) {
-    const Agreed of_one = agree(probes, OfOne, i);
+    const Agreed of_one = agree(told, OfOne, i);
     Agreed of_all = agree(widest, OfAll, i);
     // Nobody else's word for it, and whoever told the first probe has fewer threads.
-    if (of_all.by == 1 && of_one.by > 0 && widest.front() != probes.front()) of_all = {of_one.rate * most, of_one.by};
+    if (of_all.by == 1 && of_one.by > 0 && widest.front().probe != probes.front())
+      of_all = {of_one.rate * most, of_one.by};
     one[i] = of_one.rate;
     all[i] = of_all.rate;
     for (const int by : {of_one.by, of_all.by}) agreed_by = by > 0 ? std::min(agreed_by, by) : agreed_by;
@@ -154,18 +195,21 @@ v1::DeviceProfile AfterProbe(const v1::DeviceProfile& facts, v1::DeviceProbe pro
   probe.mutable_profile()->clear_probes();
   probe.mutable_profile()->clear_agreed_by();
   std::vector<const v1::DeviceProbe*> probes;
+  const Reporter who = ReporterFromText(probe.worker());
   bool known = false;
-  v1::DeviceProbe latest;
+  v1::DeviceProbe latest = BestOf({}, probe);
   for (const v1::DeviceProbe& before : facts.probes()) {
-    const bool same = before.tenant() == probe.tenant() && before.worker() == probe.worker();
-    if (same) latest = BestOf(before, probe);
-    known = known || same;
-    probes.push_back(same ? &latest : &before);
+    // What an earlier release stored of a worker does not say whose it is.
+    const bool same =
+        before.tenant() == probe.tenant() && (before.worker() == probe.worker() || before.worker() == who.worker);
+    if (!same) {
+      probes.push_back(&before);
+      continue;
+    }
+    latest = BestOf(before, latest);
+    if (!std::exchange(known, true)) probes.push_back(&latest);
   }
-  if (!known) {
-    latest = BestOf({}, std::move(probe));
-    probes.push_back(&latest);
-  }
+  if (!known) probes.push_back(&latest);
   if (probes.size() > kMostProbes) probes.erase(probes.begin() + static_cast<int64_t>(OneTooMany(probes, facts)));
   v1::DeviceProfile believed = Believed(probes, facts);
   for (const v1::DeviceProbe* kept : probes) *believed.add_probes() = *kept;

@@ -52,6 +52,10 @@ uint64_t Dispatcher::JobOfTask(uint64_t task) const {
   const auto found = impl_->job_by_task.find(task);
   return found == impl_->job_by_task.end() ? 0 : found->second;
 }
+uint64_t Dispatcher::TaskOfTrial(uint64_t trial) const {
+  const Trial* found = impl_->leases.Find(trial);
+  return found == nullptr ? 0 : found->row.task;
+}
 bool Dispatcher::Idle() const { return impl_->jobs.size() == impl_->jobs.count(impl_->checks.job); }
 void Dispatcher::CheckInvariants() const { impl_->CheckInvariants(); }
 

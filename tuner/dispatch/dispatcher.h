@@ -44,6 +44,7 @@ class Dispatcher {
   const DispatchCounters& counters() const;
   const v1::Workload* FindWorkload(uint64_t tenant, const std::string& hash) const;  // of an open job of the tenant
   uint64_t JobOfTask(uint64_t task) const;                                           // 0: of no open job
+  uint64_t TaskOfTrial(uint64_t trial) const;                                        // 0: it has ended
   bool Idle() const;                                                                 // no job of a user's waits or runs
   void CheckInvariants() const;  // ends the process when one does not hold
   std::string DebugString() const;

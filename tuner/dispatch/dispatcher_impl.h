@@ -25,6 +25,7 @@
 #include "tuner/dispatch/job_state.h"
 #include "tuner/dispatch/key_state.h"
 #include "tuner/dispatch/lease_table.h"
+#include "tuner/dispatch/lost_names.h"
 #include "tuner/dispatch/record_checks.h"
 #include "tuner/dispatch/tenant_accounts.h"
 #include "tuner/dispatch/touched.h"
@@ -40,6 +41,7 @@ inline constexpr double kUsualSeconds = 0.3;  // of device time, that a lease co
 struct Worker {
   uint64_t id = 0;
   uint64_t tenant = kLocalTenant;  // whose jobs alone it is lent; kAllTenants: every one's
+  std::string principal;           // who speaks for it
   v1::HelloRequest hello;
   uint64_t seq = 0;  // of the latest Sync
   Micros last_seen = 0;
@@ -70,6 +72,7 @@ struct Worker {
 
   WorkerRole role() const;
   WorkerKind MakeKind() const;
+  Reporter reporter() const { return {.principal = principal, .worker = hello.worker_name()}; }
 };
 
 class Dispatcher::Impl {
@@ -120,8 +123,9 @@ class Dispatcher::Impl {
   // ---- fleet_rules.cc ----
   // Makes the name free for a new session of the tenant's. Who shows the name's key is the same host: the worker was
   // restarted and its old session is over, unless that one still has a call open and lives beside it. Nobody else gets
-  // the name of a worker that was heard of within its lease: AlreadyExists.
-  std::optional<Refusal> TakeName(uint64_t tenant, const v1::HelloRequest& request);
+  // the name of a worker that was heard of within its lease, and no other principal that of one that was lost within
+  // kLostNameStays: AlreadyExists.
+  std::optional<Refusal> TakeName(const Hello& event);
   Worker* FindSession(uint64_t tenant, const std::string& session);
   Fit FitOf(const Worker& worker, const Job& job) const { return hone::FitOf(worker.kind, job.kind); }
   bool IsLost(const Worker& worker) const;  // as far as one can see: it may still come back to its leases
@@ -137,7 +141,7 @@ class Dispatcher::Impl {
   std::vector<v1::WorkerInfo> Workers(uint64_t tenant, Micros at) const;
   void TakeBack(Trial& trial, bool worker_was_lost);  // a lease that ended without a result
   void LendTrials(const Touched& batch);
-  double ChargedAndLent(uint64_t tenant) const;
+  TenantCharge ChargeOf(uint64_t tenant) const;
   int HeldBy(const Worker& worker) const;  // leases, of trials or of builds
   // Too many of its trials failed for no fault of theirs: for a while it has none, then one at a time.
   bool Rests(const Worker& worker) const;
@@ -146,6 +150,7 @@ class Dispatcher::Impl {
   std::string SecretOf(std::string_view what, uint64_t id, uint32_t attempt, const Worker& worker) const;
   // What is next for the worker; 0: nothing. `kept_away`: something is ready that another worker is to have first.
   uint64_t NextTrialFor(const Worker& worker, bool* kept_away);
+  uint64_t NextTrialOfTenant(const TenantInPool& tenant, const Worker& worker, bool* kept_away);
   uint64_t NextTrialOf(uint64_t job, const Worker& worker, bool* kept_away);
   v1::Lease MakeLease(const Trial& trial);
   v1::SyncReply DesiredState(Worker& worker, const v1::SyncRequest& request);
@@ -175,8 +180,9 @@ class Dispatcher::Impl {
   // ---- result_rules.cc ----
   // False, and counted, when the lease of that token was lent to somebody else: the secret is missing or another.
   static bool Holds(Worker& worker, const v1::LeaseId& id, const TrialRow& row);
-  void TakeResult(Worker& worker, v1::TrialResult& result);  // which is taken over where it counts
-  void NoteMissingLayers(const Worker& worker, Job& job);    // what worked for the job without them
+  void TakeResult(Worker& worker, v1::TrialResult& result);                 // which is taken over where it counts
+  void TryAgain(Trial& trial, const Worker& failed, v1::OutcomeKind kind);  // later, and by another worker
+  void NoteMissingLayers(const Worker& worker, Job& job);                   // what worked for the job without them
   void NoteFault(Worker& worker, v1::OutcomeKind kind);
   void Refuse(Worker& worker, ReportedLease report, v1::ReportRefusal why);
   // What tells the verdict to whoever has the worker's session by then.
@@ -188,7 +194,8 @@ class Dispatcher::Impl {
   RecordRow RecordOf(const TrialRow& row, const v1::Outcome& outcome, double us, const Worker* worker) const;
   void Gained(const KeyState& key);  // its champion is new
   void KeepObject(uint64_t record, const TuningKey& key, v1::Outcome& outcome, std::vector<Write>& writes);
-  std::string OtherThan(const std::string& worker, const Job& job) const;  // `worker` when another one fits the job
+  bool AnotherPrincipalFits(const std::string& principal, const Job& job) const;  // has a worker that lives and fits
+  bool AnotherWorkerFits(const std::string& worker, const Job& job) const;
   // The rows of all tasks of that key. `write`: the store is to have them.
   void RefreshTasks(KeyState& key, bool write = false);
   // The duel that is due for the key, and the job on whose account it is; nullopt: none.
@@ -199,8 +206,13 @@ class Dispatcher::Impl {
   };
   std::optional<DueDuel> NextDuel(const KeyState& key) const;
   void QueueDuel(KeyState& key);
-  // A duel is lent to another worker than the one that measured the challenger, for as long as options say.
+  // For as long as options say a duel is lent to another principal than that of the worker which measured the
+  // challenger, and where no other lives whose worker fits, to another worker.
   void KeepFromWhoMeasured(Trial& trial, const KeyState& key, const Job& job) const;
+  bool IsKeptFrom(const Trial& trial, const Worker& worker) const {
+    return trial.kept_from.until > now && trial.kept_from.Covers(worker.reporter());
+  }
+  Micros AllAreBack() const { return began + Micros{options.lost_after_ms} * 1000; }  // whoever lives, after a start
 
   // ---- record_checks.cc ----
   void NoteGenerator(const Worker& worker, bool connected);
@@ -211,6 +223,7 @@ class Dispatcher::Impl {
   void ResumeChecks();
   void ChecksEnded(const Job& job);
   void NoteWhatToCheck(Job& job);
+  bool IsOfDriver(const Job& job, const KeyState& key) const;  // the best record of a key that the job checks
   const Job* JobToCheck(const KeyState& key) const;  // that is to check the key's best record now; nullptr: none
   std::string StateOf(const Job& job, const TaskRow& task) const;  // as TaskRow::state has it
   bool IsSameCode(const Trial& trial, const v1::Outcome& outcome) const;
@@ -221,10 +234,11 @@ class Dispatcher::Impl {
   void NoteWhetherItAsks(Job& job);
   void TakeFromAsking(Job& job);
   uint64_t NextToAsk() const;  // of the least charged tenant the least charged job that may want candidates; 0: none
-  void AskOneFor(const WorkerPool& pool);       // its workers are hungry: the least charged job that they fit may ask
-  int64_t WantedOf(const Job& job) const;       // leases that its workers would take, shared with their other jobs
-  int64_t QueuedOrAsked(const Job& job) const;  // candidates of its tasks that no worker has yet
-  int TaskToSearch(const Job& job) const;       // its index; -1: none can be asked for now
+  void AskOneFor(const WorkerPool& pool);  // its workers are hungry: the least charged job that they fit may ask
+  int64_t WantedOf(const Job& job) const;  // leases that its workers would take, shared with their other jobs
+  // Whether so many candidates of its tasks are queued, that no worker has yet, or asked for.
+  bool AreQueuedOrAsked(const Job& job, int64_t enough) const;
+  int TaskToSearch(const Job& job) const;  // its index; -1: none can be asked for now
   bool AskFor(Job& job);
   AskSearch MakeRequest(const Job& job, const TaskRow& task, KeyState& key, int batch);
   bool AreSiblings(const Job& job, const TaskRow& a, const TaskRow& b) const;  // the same anchor
@@ -335,6 +349,7 @@ class Dispatcher::Impl {
   };
   // For a while: users see them, and who comes back in its session was cut off, not lost.
   std::deque<LostWorker> lost_workers;
+  LostNames lost_names;
   std::map<std::string, v1::DeviceProfile> profiles;  // by device class: device_facts.h
   struct UsedWorkload {
     v1::Workload workload;
@@ -344,7 +359,7 @@ class Dispatcher::Impl {
   std::map<uint64_t, std::vector<std::function<void()>>> after_commit;
   std::set<LeaseToken> becoming_durable;  // results accepted, commit under way: not to be acked yet
   std::string utc;                        // of the latest Sync
-  DispatchCounters counters;
+  mutable DispatchCounters counters;      // also of what is looked at and left as it is
   bool shutting_down = false;
 };
 

@@ -48,10 +48,13 @@ struct DrainWorkers {
   std::string name;  // "*": all of the tenant's
   uint64_t tenant = kLocalTenant;
 };
+// `principal`: who speaks, as the service found it out (the certificate or the token); callers that nothing tells apart
+// are one.
 struct Hello {
   ReplyTo to = 0;
   v1::HelloRequest request;
   uint64_t tenant = kLocalTenant;
+  std::string principal;
 };
 struct Sync {
   ReplyTo to = 0;
@@ -139,10 +142,18 @@ struct Reply {
 struct JobEnded {
   uint64_t job = 0;
 };  // and its end is durable: whoever asks for it asks the store
+// A lease ended without a result, for the log.
+struct LeaseTakenBack {
+  uint64_t job = 0, task = 0, trial = 0;
+  uint32_t attempt = 0;
+  uint64_t epoch = 0;
+  std::string worker;            // "": nobody came back with it after the daemon was started again
+  bool worker_was_lost = false;  // or took longer than it may; else it was given back, or that
+};
 struct Wake {
   Micros at = 0;
 };  // send Tick then; the latest Wake replaces earlier ones
 
-using Effect = std::variant<Commit, LoadHistory, FindOutdated, AskSearch, Reply, JobEnded, Wake>;
+using Effect = std::variant<Commit, LoadHistory, FindOutdated, AskSearch, Reply, JobEnded, LeaseTakenBack, Wake>;
 
 }  // namespace hone

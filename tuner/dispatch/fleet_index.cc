@@ -50,9 +50,7 @@ WorkerPool& FleetIndex::PoolFor(const WorkerKind& kind) {
   pool = std::make_unique<WorkerPool>();
   pool->kind = kind;
   for (JobPool* jobs : JobsOf(kind.tenant)) {
-    if (FitOf(kind, jobs->kind) != Fit::kFits) continue;
-    pool->jobs.push_back(jobs);
-    jobs->workers.push_back(pool.get());
+    if (FitOf(kind, jobs->kind) == Fit::kFits) Link(*pool, *jobs);
   }
   return *pool;
 }
@@ -70,6 +68,11 @@ void FleetIndex::Move(uint64_t id, WorkerPool& pool, const WorkerStanding* befor
   move(pool.ready, [](const WorkerStanding& s) { return s.ready(); });
   move(pool.waiting, [](const WorkerStanding& s) { return s.waits(); });
   move(pool.hungry, [](const WorkerStanding& s) { return !s.draining && s.hungry; });
+  if (before != nullptr && !before->draining) {
+    const auto of = pool.alive_of.find(before->principal);
+    if (--of->second == 0) pool.alive_of.erase(of);
+  }
+  if (after != nullptr && !after->draining) ++pool.alive_of[after->principal];
   const auto sum = [&](const auto& of) {
     return int64_t{after == nullptr ? 0 : of(*after)} - int64_t{before == nullptr ? 0 : of(*before)};
   };
@@ -79,7 +82,9 @@ void FleetIndex::Move(uint64_t id, WorkerPool& pool, const WorkerStanding* befor
 }
 
 void FleetIndex::TouchJobsOf(const WorkerPool& pool) {
-  for (const JobPool* jobs : pool.jobs) touched_.jobs.insert(jobs->members.begin(), jobs->members.end());
+  for (const auto& [tenant, fitting] : pool.tenants) {
+    for (const JobPool* jobs : fitting.jobs) touched_.jobs.insert(jobs->members.begin(), jobs->members.end());
+  }
 }
 
 void FleetIndex::TouchMeasurers(uint64_t tenant) {
@@ -131,7 +136,9 @@ void FleetIndex::DropWorker(uint64_t id) {
   FileBuilder(id, pool->kind.tenant, {});
   if (pool->alive.empty()) TouchJobsOf(*pool);
   if (!pool->members.empty()) return;
-  for (JobPool* jobs : pool->jobs) std::erase(jobs->workers, pool);
+  for (const auto& [tenant, fitting] : pool->tenants) {
+    for (JobPool* jobs : fitting.jobs) std::erase(jobs->workers, pool);
+  }
   worker_pools_.erase(WorkerKind(pool->kind));
 }
 
@@ -163,17 +170,68 @@ JobPool& FleetIndex::PoolFor(const JobKind& kind) {
   pool->kind = kind;
   changed_tenants_.insert(kind.tenant);
   for (const auto& [of, workers] : worker_pools_) {
-    if (FitOf(of, kind) != Fit::kFits) continue;
-    pool->workers.push_back(workers.get());
-    workers->jobs.push_back(pool.get());
+    if (FitOf(of, kind) == Fit::kFits) Link(*workers, *pool);
   }
   return *pool;
 }
 
+void FleetIndex::Link(WorkerPool& workers, JobPool& jobs) {
+  jobs.workers.push_back(&workers);
+  workers.tenants[jobs.kind.tenant].jobs.push_back(&jobs);
+  workers.active_jobs += static_cast<int64_t>(jobs.active.size());
+  PlaceTenant(workers, jobs.kind.tenant);
+}
+
+// Of a pool without members, which is about to go.
+void FleetIndex::Unlink(WorkerPool& workers, JobPool& jobs) {
+  const auto found = workers.tenants.find(jobs.kind.tenant);
+  std::erase(found->second.jobs, &jobs);
+  PlaceTenant(workers, jobs.kind.tenant);
+  if (found->second.jobs.empty()) workers.tenants.erase(found);
+}
+
+void FleetIndex::PlaceTenant(WorkerPool& workers, uint64_t tenant) {
+  TenantInPool& fitting = workers.tenants.at(tenant);
+  const TenantCharge charge = ChargeOf(tenant);
+  const auto place = [&](ByCharge& order, std::optional<double>& at, ByCharge JobPool::*of_jobs, double charged) {
+    const bool is = std::ranges::any_of(fitting.jobs, [&](const JobPool* jobs) { return !(jobs->*of_jobs).empty(); });
+    const std::optional<double> to = is ? std::optional(charged) : std::nullopt;
+    if (at == to) return;
+    if (at.has_value() && is) {
+      Replace(order, {*at, tenant}, {charged, tenant});
+    } else if (is) {
+      order.emplace(charged, tenant);
+    } else {
+      order.erase({*at, tenant});
+    }
+    at = to;
+  };
+  place(workers.ready_tenants, fitting.ready_at, &JobPool::ready, charge.charged_and_lent);
+  place(workers.active_tenants, fitting.active_at, &JobPool::active, charge.charged);
+}
+
+TenantCharge FleetIndex::ChargeOf(uint64_t tenant) const {
+  const auto found = charge_of_.find(tenant);
+  return found == charge_of_.end() ? TenantCharge{} : found->second;
+}
+
+void FleetIndex::FileTenant(uint64_t tenant, const TenantCharge& charge) {
+  TenantCharge& before = charge_of_[tenant];
+  if (before == charge) return;
+  before = charge;
+  for (JobPool* jobs : JobsOf(tenant)) {
+    for (WorkerPool* workers : jobs->workers) PlaceTenant(*workers, tenant);
+  }
+}
+
 void FleetIndex::Take(uint64_t id, FiledJob& job) {
   job.pool->members.erase(id);
-  job.pool->active.erase({job.standing.charged, id});
+  const auto was_active = static_cast<int64_t>(job.pool->active.erase({job.standing.charged, id}));
   job.pool->ready.erase({job.standing.charged_and_lent, id});
+  for (WorkerPool* workers : job.pool->workers) {
+    workers->active_jobs -= was_active;
+    PlaceTenant(*workers, job.pool->kind.tenant);
+  }
   const auto of_tenant = by_charge_.find(job.pool->kind.tenant);
   if (of_tenant == by_charge_.end()) return;
   of_tenant->second.erase({job.standing.charged, id});
@@ -204,6 +262,12 @@ void FleetIndex::FileJob(uint64_t id, const JobKind& kind, const JobStanding& st
   };
   move(job.pool->active, before.active, before.charged, standing.active, standing.charged);
   move(job.pool->ready, before.ready, before.charged_and_lent, standing.ready, standing.charged_and_lent);
+  if (before.active != standing.active || before.ready != standing.ready) {
+    for (WorkerPool* workers : job.pool->workers) {
+      workers->active_jobs += int64_t{standing.active} - int64_t{before.active};
+      PlaceTenant(*workers, kind.tenant);
+    }
+  }
   ByCharge& of_tenant = by_charge_[kind.tenant];
   move(of_tenant, before.open, before.charged, standing.open, standing.charged);
   if (of_tenant.empty()) by_charge_.erase(kind.tenant);
@@ -216,7 +280,7 @@ void FleetIndex::DropJob(uint64_t id) {
   Take(id, found->second);
   jobs_.erase(found);
   if (!pool->members.empty()) return;
-  for (WorkerPool* workers : pool->workers) std::erase(workers->jobs, pool);
+  for (WorkerPool* workers : pool->workers) Unlink(*workers, *pool);
   job_pools_.erase(JobKind(pool->kind));
 }
 
@@ -230,6 +294,26 @@ std::vector<JobPool*> FleetIndex::JobsOf(uint64_t tenant) {
   return pools;
 }
 
+void FleetIndex::CheckOrders(const WorkerPool& pool) {
+  int64_t active_jobs = 0;
+  size_t ready = 0, active = 0;
+  for (const auto& [tenant, fitting] : pool.tenants) {
+    HONE_CHECK(!fitting.jobs.empty()) << "tenant " << tenant;
+    bool any_ready = false, any_active = false;
+    for (const JobPool* jobs : fitting.jobs) {
+      any_ready = any_ready || !jobs->ready.empty();
+      any_active = any_active || !jobs->active.empty();
+      active_jobs += static_cast<int64_t>(jobs->active.size());
+    }
+    HONE_CHECK(any_ready == fitting.ready_at.has_value() && any_active == fitting.active_at.has_value())
+        << "tenant " << tenant;
+    if (any_ready) ready += pool.ready_tenants.count({*fitting.ready_at, tenant});
+    if (any_active) active += pool.active_tenants.count({*fitting.active_at, tenant});
+  }
+  HONE_CHECK(ready == pool.ready_tenants.size() && active == pool.active_tenants.size());
+  HONE_CHECK(active_jobs == pool.active_jobs);
+}
+
 void FleetIndex::CheckInvariants() const {
   size_t members = 0;
   for (const auto& [kind, pool] : worker_pools_) {
@@ -237,16 +321,21 @@ void FleetIndex::CheckInvariants() const {
     members += pool->members.size();
     int64_t credits = 0, held = 0;
     int not_quiet = 0;
+    std::map<std::string, int> alive_of;
     for (const uint64_t id : pool->members) {
       const WorkerStanding& s = workers_.at(id).standing;
       held += s.held;
-      if (!s.draining) credits += s.credits;
+      if (!s.draining) credits += s.credits, ++alive_of[s.principal];
       not_quiet += pool->waiting.count(id) != 0 && s.not_quiet;
       HONE_CHECK(workers_.at(id).pool == pool.get() && (pool->alive.count(id) != 0) == !s.draining) << "worker " << id;
     }
     HONE_CHECK(credits == pool->credits && held == pool->held && not_quiet == pool->not_quiet);
+    HONE_CHECK(alive_of == pool->alive_of) << "a pool of device " << kind.device_class;
+    CheckOrders(*pool);
     for (const auto& [of, jobs] : job_pools_) {
-      const bool linked = std::ranges::find(pool->jobs, jobs.get()) != pool->jobs.end();
+      const auto fitting = pool->tenants.find(of.tenant);
+      const bool linked = fitting != pool->tenants.end() &&
+                          std::ranges::find(fitting->second.jobs, jobs.get()) != fitting->second.jobs.end();
       const bool back = std::ranges::find(jobs->workers, pool.get()) != jobs->workers.end();
       HONE_CHECK(linked == back && linked == (FitOf(kind, of) == Fit::kFits)) << "a pool of device " << of.device_class;
     }

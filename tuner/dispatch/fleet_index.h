@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -55,6 +56,7 @@ struct WorkerStanding {
   bool draining = false;  // takes no more
   bool hungry = false;    // its call is open, and it wants another trial
   bool not_quiet = false;
+  std::string principal;  // who speaks for it
   std::string waiting_for;
   int credits = 0, held = 0;  // trials
   bool builds = false;        // for others, now
@@ -73,12 +75,25 @@ struct JobStanding {
   double charged_and_lent = 0;  // where something is lent, with what it has out
   bool operator==(const JobStanding&) const = default;
 };
+// How a tenant stands now among others, in the same two ways.
+struct TenantCharge {
+  double charged = 0, charged_and_lent = 0;
+  bool operator==(const TenantCharge&) const = default;
+};
 
+using ByCharge = std::set<std::pair<double, uint64_t>>;
 struct JobPool;
+// Of one tenant, what a pool of workers fits.
+struct TenantInPool {
+  std::vector<JobPool*> jobs;
+  // Where it stands in the pool's orders of tenants; nullopt: it is not there.
+  std::optional<double> ready_at, active_at;
+};
 struct WorkerPool {
   WorkerKind kind;
   std::set<uint64_t> members;
-  std::set<uint64_t> alive;  // those that do not drain
+  std::set<uint64_t> alive;             // those that do not drain
+  std::map<std::string, int> alive_of;  // of these, by principal
   std::set<uint64_t> lost;
   std::set<uint64_t> ready;    // alive and not lost
   std::set<uint64_t> waiting;  // ready, but something keeps them from work
@@ -86,14 +101,16 @@ struct WorkerPool {
   int not_quiet = 0;           // of those waiting
   int64_t credits = 0;         // of those alive
   int64_t held = 0;
-  std::vector<JobPool*> jobs;  // that fit
+  std::map<uint64_t, TenantInPool> tenants;  // none without jobs that fit
+  ByCharge ready_tenants;                    // those with a candidate to lend, by `charged_and_lent`
+  ByCharge active_tenants;                   // those that want candidates, by `charged`
+  int64_t active_jobs = 0;                   // that fit and want candidates
 };
 // Those of a tenant that build for others now: workers that only build, and some that build what they measure.
 struct BuilderSet {
   std::set<uint64_t> ready;   // alive and not lost
   std::set<uint64_t> hungry;  // of these, those that want another build
 };
-using ByCharge = std::set<std::pair<double, uint64_t>>;
 struct JobPool {
   JobKind kind;
   std::set<uint64_t> members;
@@ -115,6 +132,8 @@ class FleetIndex {
   void DropWorker(uint64_t id);
   void FileJob(uint64_t id, const JobKind& kind, const JobStanding& standing);
   void DropJob(uint64_t id);
+  // The device seconds of a tenant, by which its place among the others of each pool of workers goes.
+  void FileTenant(uint64_t tenant, const TenantCharge& charge);
 
   const WorkerPool& PoolOfWorker(uint64_t id) const { return *workers_.at(id).pool; }
   JobPool& PoolOfJob(uint64_t id) { return *jobs_.at(id).pool; }
@@ -133,6 +152,7 @@ class FleetIndex {
 
   const WorkerStanding& StandingOfWorker(uint64_t id) const { return workers_.at(id).standing; }
   const JobStanding& StandingOfJob(uint64_t id) const { return jobs_.at(id).standing; }
+  TenantCharge ChargeOf(uint64_t tenant) const;
   void CheckInvariants() const;
 
  private:
@@ -150,6 +170,10 @@ class FleetIndex {
   static void Move(uint64_t id, WorkerPool& pool, const WorkerStanding* before, const WorkerStanding* after);
   void FileBuilder(uint64_t id, uint64_t tenant, const WorkerStanding& standing);
   void Take(uint64_t id, FiledJob& job);
+  void Link(WorkerPool& workers, JobPool& jobs);  // which fit each other
+  void Unlink(WorkerPool& workers, JobPool& jobs);
+  void PlaceTenant(WorkerPool& workers, uint64_t tenant);  // in the orders of the pool
+  static void CheckOrders(const WorkerPool& pool);
   void TouchJobsOf(const WorkerPool& pool);
   void TouchMeasurers(uint64_t tenant);
 
@@ -159,7 +183,8 @@ class FleetIndex {
   std::map<uint64_t, BuilderSet> builders_;            // by tenant: as many as there are tenants
   std::unordered_map<uint64_t, FiledWorker> workers_;  // looked up, never gone through
   std::unordered_map<uint64_t, FiledJob> jobs_;
-  std::map<uint64_t, ByCharge> by_charge_;  // by tenant, none empty: the open jobs
+  std::map<uint64_t, ByCharge> by_charge_;      // by tenant, none empty: the open jobs
+  std::map<uint64_t, TenantCharge> charge_of_;  // of every tenant that has had a job: as many as there are
   std::set<uint64_t> changed_tenants_;
 };
 

@@ -45,6 +45,9 @@ std::optional<Refusal> CheckHello(const v1::HelloRequest& request) {
     return RefusalOf(absl::StatusCode::kInvalidArgument,
                      absl::StrCat("hello: it has ", bytes, " bytes, and ", kMostHelloBytes, " are allowed"));
   }
+  if (request.worker_name().find('\n') != std::string::npos) {
+    return RefusalOf(absl::StatusCode::kInvalidArgument, "hello: worker_name has a line feed");
+  }
   const bool states_range = request.has_version() && request.version().max() != 0;
   if (states_range && (request.version().min() > kProtocolVersion || request.version().max() < kProtocolVersion)) {
     return RefusalOf(
@@ -57,18 +60,28 @@ std::optional<Refusal> CheckHello(const v1::HelloRequest& request) {
 
 }  // namespace
 
-std::optional<Refusal> Dispatcher::Impl::TakeName(uint64_t tenant, const v1::HelloRequest& request) {
+std::optional<Refusal> Dispatcher::Impl::TakeName(const Hello& event) {
+  const v1::HelloRequest& request = event.request;
+  const uint64_t tenant = event.tenant;
+  const LostNames::Owner* owner = lost_names.Find(now, tenant, request.worker_name());
+  const auto is_its_host = [&](const std::string& name_key) {
+    return !request.name_key().empty() && request.name_key() == name_key;
+  };
+  if (owner != nullptr && owner->principal != event.principal && !is_its_host(owner->name_key)) {
+    return RefusalOf(absl::StatusCode::kAlreadyExists,
+                     absl::StrCat("hello: ", request.worker_name(), " is the name of another caller's worker that was ",
+                                  "lost; for ", (owner->until - now) / kSecond, " s more nobody else is called so"));
+  }
   std::vector<uint64_t> over;
   for (auto next = workers_by_name.lower_bound({tenant, request.worker_name(), 0});
        next != workers_by_name.end() && std::get<1>(*next) == request.worker_name() && std::get<0>(*next) == tenant;
        ++next) {
     const uint64_t id = std::get<2>(*next);
     const Worker& other = workers.at(id);
-    if (request.name_key().empty() || request.name_key() != other.hello.name_key()) {
+    if (!is_its_host(other.hello.name_key())) {
       return RefusalOf(absl::StatusCode::kAlreadyExists,
                        absl::StrCat("hello: another worker has the name ", request.worker_name(), " and was heard of ",
-                                    (now - other.last_seen) / 1'000'000,
-                                    " s ago; names of lost workers are free, those of living ones are theirs"));
+                                    (now - other.last_seen) / kSecond, " s ago; while it lives the name is its own"));
     }
     if (!other.waiting.has_value()) over.push_back(id);
   }
@@ -94,7 +107,7 @@ void Dispatcher::Impl::On(const Hello& event) {
                                            "; another name needs a session of its own")));
   }
   if (worker == nullptr) {
-    if (const std::optional<Refusal> refusal = TakeName(event.tenant, request)) return ReplyNow(event.to, *refusal);
+    if (const std::optional<Refusal> refusal = TakeName(event)) return ReplyNow(event.to, *refusal);
     const uint64_t id = next_worker++;
     worker = &workers[id];
     worker->id = id;
@@ -105,6 +118,7 @@ void Dispatcher::Impl::On(const Hello& event) {
   workers_by_name.emplace(worker->tenant, request.worker_name(), worker->id);
   touched.workers.insert(worker->id);
   NoteGenerator(*worker, false);  // of an earlier Hello
+  worker->principal = event.principal;
   worker->hello = request;
   worker->hello.set_threads(std::max(1, request.threads()));
   worker->hello.set_measure_protocol(std::max<uint32_t>(1, request.measure_protocol()));
@@ -122,7 +136,7 @@ void Dispatcher::Impl::On(const Hello& event) {
   v1::DeviceProfile& profile = profiles[worker->hello.profile().device_class()];
   v1::DeviceProbe probe;
   probe.set_tenant(worker->tenant);
-  probe.set_worker(worker->hello.worker_name());
+  probe.set_worker(ToText(worker->reporter()));
   probe.set_threads(worker->hello.threads());
   *probe.mutable_profile() = worker->hello.profile();
   profile = AfterProbe(profile, std::move(probe));
@@ -330,6 +344,7 @@ void Dispatcher::Impl::ExpireWorker(uint64_t id) {
   ++counters.workers_lost;
   info.set_state("lost");
   info.set_leases(0);
+  lost_names.Add(now, worker.tenant, info.name(), worker.principal, worker.hello.name_key());
   lost_workers.push_back({worker.tenant, std::move(info), worker.last_seen, worker.hello.session(), std::move(blamed)});
   if (lost_workers.size() > kMostLost) lost_workers.pop_front();
 }
@@ -382,6 +397,14 @@ void Dispatcher::Impl::Forgive(uint64_t tenant, const std::string& session) {
 
 void Dispatcher::Impl::TakeBack(Trial& trial, bool worker_was_lost) {
   ++counters.taken_back;
+  const auto holder = workers.find(trial.worker);
+  effects.emplace_back(LeaseTakenBack{.job = trial.job,
+                                      .task = trial.row.task,
+                                      .trial = trial.row.id,
+                                      .attempt = trial.row.attempt,
+                                      .epoch = trial.row.epoch,
+                                      .worker = holder == workers.end() ? "" : holder->second.hello.worker_name(),
+                                      .worker_was_lost = worker_was_lost});
   if (worker_was_lost && UnderWork(trial.phase)) ++trial.row.lost_workers;
   const bool quarantine = static_cast<int>(trial.row.lost_workers) >= options.quarantine_after;
   const Job& job = jobs.at(trial.job);
@@ -422,25 +445,33 @@ bool Dispatcher::Impl::MayTake(const Worker& worker) const {
          (worker.role() != WorkerRole::kMeasure || fleet.HasBuilder(worker.tenant));
 }
 
-double Dispatcher::Impl::ChargedAndLent(uint64_t tenant) const {
-  return accounts.charged(tenant) + kUsualSeconds * leases.LentOf(tenant) / accounts.weight(tenant);
+TenantCharge Dispatcher::Impl::ChargeOf(uint64_t tenant) const {
+  const double charged = accounts.charged(tenant);
+  return {.charged = charged,
+          .charged_and_lent = charged + kUsualSeconds * leases.LentOf(tenant) / accounts.weight(tenant)};
 }
 
 // The tenant that was charged least comes first, and of its jobs the least charged; what is lent counts as charged.
 uint64_t Dispatcher::Impl::NextTrialFor(const Worker& worker, bool* kept_away) {
+  const WorkerPool& pool = fleet.PoolOfWorker(worker.id);
+  for (const auto& [charged, tenant] : pool.ready_tenants) {
+    ++counters.looked_at;
+    if (const uint64_t trial = NextTrialOfTenant(pool.tenants.at(tenant), worker, kept_away)) return trial;
+  }
+  return 0;
+}
+
+uint64_t Dispatcher::Impl::NextTrialOfTenant(const TenantInPool& tenant, const Worker& worker, bool* kept_away) {
   struct Order {
-    double of_tenant;
     ByCharge::const_iterator next, end;
   };
   std::vector<Order> orders;  // of each pool
-  for (const JobPool* pool : fleet.PoolOfWorker(worker.id).jobs) {
-    if (pool->ready.empty()) continue;
-    orders.push_back({ChargedAndLent(pool->kind.tenant), pool->ready.begin(), pool->ready.end()});
+  for (const JobPool* pool : tenant.jobs) {
+    ++counters.looked_at;
+    if (!pool->ready.empty()) orders.push_back({pool->ready.begin(), pool->ready.end()});
   }
   while (!orders.empty()) {
-    const auto least = std::ranges::min_element(orders, {}, [](const Order& order) {
-      return std::tuple(order.of_tenant, order.next->first, order.next->second);
-    });
+    const auto least = std::ranges::min_element(orders, {}, [](const Order& order) { return *order.next; });
     ++counters.looked_at;
     if (const uint64_t trial = NextTrialOf(least->next->second, worker, kept_away)) return trial;
     if (++least->next == least->end) orders.erase(least);
@@ -453,7 +484,7 @@ uint64_t Dispatcher::Impl::NextTrialOf(uint64_t job, const Worker& worker, bool*
   const auto first_of = [&](const LeaseTable::Queue& queue) -> uint64_t {
     for (const uint64_t id : queue) {
       const Trial& trial = *leases.Find(id);
-      if (trial.not_by_until <= now || trial.not_by != worker.hello.worker_name()) return id;
+      if (!IsKeptFrom(trial, worker)) return id;
       *kept_away = true;
     }
     return 0;
@@ -550,7 +581,8 @@ v1::Lease Dispatcher::Impl::MakeLease(const Trial& trial) {
   lease.set_threads(trial.row.key.threads);
   lease.set_numeric(trial.row.key.numeric);
   if (trial.row.source == kCheckSource) {  // alone
-    if (trial.row.trace == key.best_trace()) lease.set_measured_digest(key.best_digest());
+    const bool holds = trial.row.trace == key.best_trace() && IsOfDriver(jobs.at(trial.job), key);
+    if (holds) lease.set_measured_digest(key.best_digest());  // where its code is the same
   } else {
     lease.set_champion_us(key.best_us());
     lease.set_champion_trace(key.best_trace());

@@ -43,14 +43,21 @@ std::optional<std::string> Dispatcher::Impl::EndReason(const Job& job) const {
   }
   if (late) return "the budget of seconds is used up";
   if (Coming(job) == 0 && TrialsLeft(job) <= 0) return "the budget of trials is used up";
-  const bool open = std::ranges::any_of(job.tasks, [&](const TaskRow& task) {
+  const auto goes_on = [&](const TaskRow& task) {
+    ++counters.looked_at;
     const KeyState& key = job.KeyOf(task);
     const std::string state = StateOf(job, task);
     return state == "open" ||
            (state == "exhausted" && leases.OfKeyNumber(key.number).candidates > 0) ||  // the last of its space are out
            (state == "stalled" && SiblingTeaches(job, task, key));
-  });
-  return open ? std::nullopt : std::optional<std::string>("");
+  };
+  for (size_t i = 0; i < job.tasks.size(); ++i) {
+    const size_t index = (job.open_task + i) % job.tasks.size();
+    if (!goes_on(job.tasks[index])) continue;
+    job.open_task = index;
+    return std::nullopt;
+  }
+  return "";
 }
 
 bool Dispatcher::Impl::WaitsForTrials(const Job& job) const {

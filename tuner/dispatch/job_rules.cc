@@ -124,6 +124,7 @@ Job& Dispatcher::Impl::TakeIn(const Submit& event, const v1::SubmitRequest& requ
   job.row.request.clear_parts();
   job.row.request.clear_part_jobs();
   job.row.request.clear_checked_against();
+  job.row.request.clear_checked_driver();
   for (int i = 0; i < request.parts_size(); ++i) job.row.request.add_part_jobs(next_job + static_cast<uint64_t>(i));
   job.row.request.set_part_of(part_of);
   job.kind = job.MakeKind();
@@ -245,10 +246,11 @@ void Dispatcher::Impl::Bind(Job& job, const Worker& worker) {
   job.Advance(now);
   touched.jobs.insert(job.row.id);
   std::vector<Write> writes;
+  const v1::DeviceProfile& facts = *ProfileOf(job.row.device_class);
+  job.limits_agreed = facts.agreed_by() > 1;
   for (TaskRow& task : job.tasks) {
     const double least_flop = job.checks_records() ? 0 : task.least_flop;  // the database does not have it
-    task.lower_bound_us =
-        LowerBoundUs(least_flop, task.bytes, *ProfileOf(worker.hello.profile().device_class()), job.row.threads);
+    task.lower_bound_us = LowerBoundUs(least_flop, task.bytes, facts, job.row.threads);
     UseKey(job, task);
     writes.push_back(PutTask{task});
   }

@@ -28,6 +28,8 @@ struct Job {
   std::vector<KeyState*> keys;
   std::map<uint64_t, std::vector<size_t>> tasks_of_key;
   int not_loaded = 0;
+  mutable size_t open_task = 0;      // that was last seen to go on: looked at first
+  bool limits_agreed = false;        // the facts that they follow from were agreed when it was bound in this process
   int64_t verified = 0, failed = 0;  // trials of all its tasks
   Micros clock = 0;                  // row.seconds and the seconds waited are right as of then
   Micros progress_saved = 0;         // when its row was last written for its accounts alone

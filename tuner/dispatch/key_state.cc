@@ -1,6 +1,7 @@
 #include "tuner/dispatch/key_state.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace hone {
 
@@ -15,18 +16,19 @@ void KeyState::Load(const KeyHistory& history, const DispatchOptions& options) {
       continue;
     }
     AddKnown(trial.trace);
+    const Reporter who = ReporterFromText(trial.worker);
     if (trial.kind == v1::OUTCOME_OK && !trial.worker.empty()) {
       OfTrace& of_trace = traces_[trial.trace];
-      of_trace.measured_by = trial.worker;
+      of_trace.measured_by = who;
       of_trace.measured_before = true;
-      NoteFastest({.worker = trial.worker, .trace = trial.trace, .us = trial.median_us});
+      NoteFastest({.who = who, .trace = trial.trace, .us = trial.median_us});
     }
     // In doubt when the last job ended, or the daemon.
     const bool in_doubt = has_best && trial.kind == v1::OUTCOME_OK && trial.trace != history.best_trace &&
                           trial.median_us * options.disagreement < history.best_us;
     if (in_doubt) {
       SetTime(trial.trace, trial.median_us);
-      doubted_.push_back({.worker = trial.worker, .trace = trial.trace, .us = trial.median_us});
+      doubted_.push_back({.who = who, .trace = trial.trace, .us = trial.median_us});
     } else {
       Observe(trial.trace, trial.kind, trial.median_us, 0, options);
     }
@@ -42,6 +44,7 @@ void KeyState::Load(const KeyHistory& history, const DispatchOptions& options) {
     }
     Crown(history.best_trace, history.best_record, history.best_us);
     best_generator_ = history.best_generator;
+    best_driver_ = history.best_driver;
     best_digest_ = history.best_digest;
   }
   results_since_duel = 0;
@@ -79,10 +82,10 @@ void KeyState::SetTime(const std::string& trace, double us) {
   if (!of_trace.duelled) challengers_.insert({us, &text});
 }
 
-void KeyState::ObserveTime(const std::string& trace, const std::string& worker, double median_us, double seconds,
+void KeyState::ObserveTime(const std::string& trace, const Reporter& who, double median_us, double seconds,
                            const DispatchOptions& options) {
-  traces_[trace].measured_by = worker;
-  const Claim claim{.worker = worker, .trace = trace, .us = median_us, .seconds = seconds};
+  traces_[trace].measured_by = who;
+  const Claim claim{.who = who, .trace = trace, .us = median_us, .seconds = seconds};
   if (InDoubt(claim, options)) {
     SetTime(trace, median_us);
     doubted_.push_back(claim);
@@ -95,21 +98,34 @@ void KeyState::ObserveTime(const std::string& trace, const std::string& worker, 
 }
 
 void KeyState::NoteFastest(const Claim& claim) {
-  const auto own = std::ranges::find(fastest_, claim.worker, &Claim::worker);
-  if (own == fastest_.end()) {
-    fastest_.push_back(claim);
-  } else if (claim.us < own->us) {
-    *own = claim;
-  }
-  std::ranges::sort(fastest_, {}, &Claim::us);
-  if (fastest_.size() > 2) fastest_.pop_back();
+  std::vector<Claim> all = std::exchange(fastest_, {});
+  all.push_back(claim);
+  std::ranges::stable_sort(all, {}, &Claim::us);
+  fastest_.push_back(all.front());
+  const Reporter least = all.front().who;
+  const auto add_first = [&](auto is_other) {
+    const auto found = std::ranges::find_if(all, [&](const Claim& c) { return is_other(c.who); });
+    if (found != all.end()) fastest_.push_back(*found);
+  };
+  add_first([&](const Reporter& who) { return IsOtherPrincipal(who, least); });
+  add_first([&](const Reporter& who) { return who.worker != least.worker; });
+}
+
+const KeyState::Claim* KeyState::FastestOfOthers(const Reporter& who) const {
+  const auto first = [&](auto is_other) -> const Claim* {
+    const auto found = std::ranges::find_if(fastest_, [&](const Claim& c) { return is_other(c.who); });
+    return found == fastest_.end() ? nullptr : &*found;
+  };
+  // Beside other principals a worker of the same one counts for nothing: one caller may have many names.
+  const Claim* other = first([&](const Reporter& of) { return IsOtherPrincipal(of, who); });
+  return other != nullptr ? other : first([&](const Reporter& of) { return of.worker != who.worker; });
 }
 
 bool KeyState::InDoubt(const Claim& claim, const DispatchOptions& options) const {
   if (best_us_ <= 0) return false;
-  const auto other = std::ranges::find_if(fastest_, [&](const Claim& c) { return c.worker != claim.worker; });
-  if (other == fastest_.end() && !claim.worker.empty()) return false;  // nobody else measures this key
-  const double near = other == fastest_.end() ? best_us_ : std::min(best_us_, other->us);
+  const Claim* other = FastestOfOthers(claim.who);
+  if (other == nullptr && !claim.who.worker.empty()) return false;
+  const double near = other == nullptr ? best_us_ : std::min(best_us_, other->us);
   return claim.us * options.disagreement < near;
 }
 

@@ -13,6 +13,7 @@
 #include "database/rows.h"
 #include "tuner/dispatch/observation_log.h"
 #include "tuner/dispatch/options.h"
+#include "tuner/dispatch/reporter.h"
 
 namespace hone {
 
@@ -39,21 +40,21 @@ class KeyState {
   // `seconds`: what building, verifying and measuring took; 0 when unknown (a restored outcome).
   void Observe(const std::string& trace, v1::OutcomeKind kind, double median_us, double seconds,
                const DispatchOptions& options);
-  // A time that a worker measured. One that is far below the best and below all that other workers measured, where any
-  // did, is in doubt: searches do not learn of it and no gain is measured against it, but it may challenge the
-  // champion. It is observed once the champion, or what another worker measured, has come near, or once its duel is
-  // over: as an invalid timing when it was lost.
-  void ObserveTime(const std::string& trace, const std::string& worker, double median_us, double seconds,
+  // A time that a worker measured. One that is far below the best and below all that other principals measured, or
+  // where none did other workers, is in doubt: searches do not learn of it and no gain is measured against it, but it
+  // may challenge the champion. It is observed once the champion, or what one of those measured, has come near, or once
+  // its duel is over: as an invalid timing when it was lost.
+  void ObserveTime(const std::string& trace, const Reporter& who, double median_us, double seconds,
                    const DispatchOptions& options);
-  void EndDoubts(const DispatchOptions& options);  // of times that the champion, or another worker's, has come near,
+  void EndDoubts(const DispatchOptions& options);  // of times that the champion, or another's, has come near,
   void EndDoubt(const std::string& trace, const DispatchOptions& options);  // of one whose duel is over
 
   int observed() const { return observed_; }  // outcomes so far: as many are in the log
   const std::shared_ptr<ObservationLog>& log() const { return log_; }
   int64_t verified() const { return verified_; }
   std::optional<double> TimeOf(const std::string& trace) const { return Of(trace).us; }  // when it was verified
-  // Who measured it, in this process or before it; empty: nobody did, or the store does not say who.
-  const std::string& MeasuredBy(const std::string& trace) const { return Of(trace).measured_by; }
+  // Who measured it, in this process or before it; no worker: nobody did, or the store does not say who.
+  const Reporter& MeasuredBy(const std::string& trace) const { return Of(trace).measured_by; }
   bool MeasuredBefore(const std::string& trace) const { return Of(trace).measured_before; }  // as the history says
   double seconds_per_trial() const { return seconds_per_trial_; }
   int trials_since_gain() const { return trials_since_gain_; }
@@ -66,9 +67,10 @@ class KeyState {
   const std::string& best_trace() const { return best_trace_; }
   uint64_t best_record() const { return best_record_; }
   void Crown(const std::string& trace, uint64_t record, double us);
-  // Of the best record as it was loaded: what made its code, and the SHA-256 of that.
+  // Of the best record as it was loaded: what made its code, the SHA-256 of that, and the driver it was measured with.
   const std::string& best_generator() const { return best_generator_; }
   const std::string& best_digest() const { return best_digest_; }
+  const std::string& best_driver() const { return best_driver_; }
   // The champion's schedule does not work any more: there is none, until another is confirmed.
   void Uncrown();
   // The fastest verified candidate that looks faster than the champion and has not met it yet; without a champion the
@@ -104,7 +106,7 @@ class KeyState {
     bool duelled = false;      // was champion, met one, or failed to be confirmed as one
     bool told = false;
     bool measured_before = false;
-    std::string measured_by;
+    Reporter measured_by;
   };
   struct Challenges {
     double us = 0;
@@ -113,10 +115,12 @@ class KeyState {
   };
   const OfTrace& Of(const std::string& trace) const;
   struct Claim {
-    std::string worker, trace;
+    Reporter who;
+    std::string trace;
     double us = 0, seconds = 0;
   };
   bool InDoubt(const Claim& claim, const DispatchOptions& options) const;
+  const Claim* FastestOfOthers(const Reporter& who) const;  // nullptr: nobody else measures this key
   void NoteFastest(const Claim& claim);
   void SetTime(const std::string& trace, double us);
 
@@ -128,7 +132,8 @@ class KeyState {
   int observed_ = 0;
   std::vector<std::string> claims_;
   std::vector<Claim> doubted_;
-  std::vector<Claim> fastest_;  // what each of the two workers that measured the least has measured, the least first
+  // The least time there is, the least of another principal than its, the least of another worker; in that order.
+  std::vector<Claim> fastest_;
   int64_t verified_ = 0;
   double fastest_us_ = 0;  // of all verified: what a gain is measured against
   int trials_since_gain_ = 0;
@@ -138,7 +143,7 @@ class KeyState {
   double best_us_ = 0;
   std::string best_trace_;
   uint64_t best_record_ = 0;
-  std::string best_generator_, best_digest_;
+  std::string best_generator_, best_digest_, best_driver_;
 };
 
 }  // namespace hone

@@ -12,9 +12,21 @@
 #include "database/rows.h"
 #include "tuner/dispatch/events.h"
 #include "tuner/dispatch/id_containers.h"
+#include "tuner/dispatch/reporter.h"
 #include "tuner/dispatch/touched.h"
 
 namespace hone {
+
+// Whom a trial is not lent to for a while: a worker, or all of one principal.
+struct KeptFrom {
+  Reporter who;
+  bool whole_principal = false;
+  Micros until = 0;
+
+  bool Covers(const Reporter& other) const {
+    return whole_principal ? !IsOtherPrincipal(who, other) : who.worker == other.worker;
+  }
+};
 
 // A trial from the moment its candidate is queued until it has an outcome or is dropped.
 struct Trial {
@@ -29,8 +41,7 @@ struct Trial {
   Micros working_since = 0;                 // when it was first said to be under work in this attempt
   Micros not_before = 0;                    // delayed: back-off after an infrastructure failure
   Micros orphan_until = 0;                  // orphan: its worker may still come back with it
-  std::string not_by;                       // a duel: who measured the challenger before,
-  Micros not_by_until = 0;                  // to whom it is not lent until then
+  KeptFrom kept_from;                       // who measured a duel's challenger, or failed at it
 
   bool waits() const { return place == Place::kQueued || place == Place::kDelayed; }  // no worker has it
 };

@@ -1,10 +1,13 @@
 #include "tuner/dispatch/record_checks.h"
 
 #include "absl/strings/str_cat.h"
+#include "compiler/support/printable.h"
 #include "tuner/dispatch/dispatcher_impl.h"
 
 namespace hone {
 namespace {
+
+constexpr size_t kLongestDriver = 100;  // bytes of it that records state
 
 bool InOneJob(const TuningKey& a, const TuningKey& b) {
   return a.tenant == b.tenant && a.threads == b.threads && a.numeric == b.numeric;
@@ -12,14 +15,20 @@ bool InOneJob(const TuningKey& a, const TuningKey& b) {
 
 }  // namespace
 
+std::string DriverOf(const v1::DeviceProfile& profile) {
+  const auto found = profile.facts().find("driver");
+  return found == profile.facts().end() ? "" : std::string(Utf8Prefix(found->second, kLongestDriver));
+}
+
 // Only what is built where it is measured is known to come from that generator.
 void Dispatcher::Impl::NoteGenerator(const Worker& worker, bool connected) {
   if (worker.hello.generator().empty() || worker.kind.role != WorkerRole::kBoth) return;
   RecordChecks::OfKind& kind = checks.kinds[worker.kind];
-  std::set<uint64_t>& workers_of = kind.workers[worker.hello.generator()];
+  const CodeMaker maker{worker.hello.generator(), DriverOf(worker.hello.profile())};
+  std::set<uint64_t>& workers_of = kind.workers[maker];
   if (connected) workers_of.insert(worker.id);
   if (!connected) workers_of.erase(worker.id);
-  if (workers_of.empty()) kind.workers.erase(worker.hello.generator());
+  if (workers_of.empty()) kind.workers.erase(maker);
   checks.due = true;
 }
 
@@ -29,9 +38,9 @@ void Dispatcher::Impl::BeginChecks() {
   for (auto& [kind, of] : checks.kinds) {
     ++counters.looked_at;
     if (of.workers.size() != 1) continue;
-    const auto& [generator, workers_of] = *of.workers.begin();
-    if (of.generator != generator) {
-      of.generator = generator;
+    const auto& [maker, workers_of] = *of.workers.begin();
+    if (of.maker != maker) {
+      of.maker = maker;
       of.after = 0;
       of.read = false;
       of.found.clear();
@@ -44,7 +53,8 @@ void Dispatcher::Impl::BeginChecks() {
                                        .device_class = kind.device_class,
                                        .protocol = kind.protocol,
                                        .most_threads = kind.threads,
-                                       .generator = generator,
+                                       .generator = maker.generator,
+                                       .driver = maker.driver,
                                        .after = of.after}});
     return;
   }
@@ -77,7 +87,8 @@ void Dispatcher::Impl::AddCheckJob(const Worker& worker, RecordChecks::OfKind& k
   }
   std::vector<Write> writes;
   Job& job = TakeIn(event, request, 0, writes);
-  job.row.request.set_checked_against(kind.generator);
+  job.row.request.set_checked_against(kind.maker.generator);
+  job.row.request.set_checked_driver(kind.maker.driver);
   checks.job = job.row.id;
   CommitThen(std::move(writes), nullptr);
   Bind(job, worker);
@@ -116,11 +127,15 @@ void Dispatcher::Impl::ChecksEnded(const Job& job) {
 void Dispatcher::Impl::NoteWhatToCheck(Job& job) {
   for (const TaskRow& task : job.tasks) {
     const KeyState& key = job.KeyOf(task);
-    const bool checked = task.default_us > 0 || key.best_generator() == job.row.request.checked_against();
-    if (checked || key.best_record() == 0) continue;
+    const bool present = key.best_generator() == job.row.request.checked_against() && IsOfDriver(job, key);
+    if (task.default_us > 0 || present || key.best_record() == 0) continue;
     job.to_check.insert(key.number);
     touched.keys.insert(key.number);
   }
+}
+
+bool Dispatcher::Impl::IsOfDriver(const Job& job, const KeyState& key) const {
+  return key.best_driver() == job.row.request.checked_driver();
 }
 
 const Job* Dispatcher::Impl::JobToCheck(const KeyState& key) const {
@@ -143,7 +158,8 @@ std::string Dispatcher::Impl::StateOf(const Job& job, const TaskRow& task) const
 
 bool Dispatcher::Impl::IsSameCode(const Trial& trial, const v1::Outcome& outcome) const {
   const std::string& digest = KeyOf(trial).best_digest();
-  return trial.row.source == kCheckSource && !digest.empty() && outcome.object_digest() == digest &&
+  return trial.row.source == kCheckSource && IsOfDriver(jobs.at(trial.job), KeyOf(trial)) && !digest.empty() &&
+         outcome.object_digest() == digest &&
          (outcome.kind() == v1::OUTCOME_CANCELLED || outcome.kind() == v1::OUTCOME_OK);
 }
 

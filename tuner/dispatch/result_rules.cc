@@ -48,7 +48,8 @@ void Dispatcher::Impl::TakeResult(Worker& worker, v1::TrialResult& result) {
   Job& job = jobs.at(trial->job);
   touched.jobs.insert(trial->job);
   const double lower_bound_us = job.TaskOfId(trial->row.task).lower_bound_us;
-  v1::Outcome outcome = CheckedOutcome(std::move(*result.mutable_outcome()), ImplausibleBelowUs(lower_bound_us));
+  v1::Outcome outcome =
+      CheckedOutcome(std::move(*result.mutable_outcome()), ImplausibleBelowUs(lower_bound_us, job.limits_agreed));
   counters.results.at(static_cast<size_t>(outcome.kind())) += 1;
   std::vector<Write>& writes = step_writes;
   writes.reserve(kUsualWrites);  // rows are large to move
@@ -70,15 +71,7 @@ void Dispatcher::Impl::TakeResult(Worker& worker, v1::TrialResult& result) {
   NoteMissingLayers(worker, job);
   if (again) {
     trial->answered = true;
-    if (!trial->waits()) {
-      const Micros not_before = now + BackOff(static_cast<int>(trial->row.attempt) - 1, kLongestBackOff);
-      // A duel that waits for another than who measured the challenger goes on to do so.
-      if (outcome.kind() == v1::OUTCOME_INFRA && trial->not_by_until <= now) {
-        trial->not_by = OtherThan(worker.hello.worker_name(), job);
-        trial->not_by_until = trial->not_by.empty() ? 0 : not_before + Micros{options.second_worker_ms} * 1000;
-      }
-      leases.Requeue(*trial, not_before, now);
-    }
+    if (!trial->waits()) TryAgain(*trial, worker, outcome.kind());
   } else if (job.ending && unmeasured) {
     DropTrial(token.trial, writes);
   } else {
@@ -86,12 +79,23 @@ void Dispatcher::Impl::TakeResult(Worker& worker, v1::TrialResult& result) {
     EndTrial(*trial, outcome, &worker, writes);
   }
   writes.push_back(
-      AddMeasurement{{token.trial, token.attempt, token.epoch, worker.hello.worker_name(), std::move(outcome)}});
+      AddMeasurement{{token.trial, token.attempt, token.epoch, ToText(worker.reporter()), std::move(outcome)}});
   becoming_durable.insert(token);
   CommitThen({}, [this, token, acknowledge = Tell(worker, report, v1::REPORT_REFUSAL_UNSPECIFIED)] {
     becoming_durable.erase(token);
     acknowledge();
   });
+}
+
+void Dispatcher::Impl::TryAgain(Trial& trial, const Worker& failed, v1::OutcomeKind kind) {
+  const Micros not_before = now + BackOff(static_cast<int>(trial.row.attempt) - 1, kLongestBackOff);
+  // A duel that waits for another than who measured the challenger goes on to do so.
+  if (kind == v1::OUTCOME_INFRA && trial.kept_from.until <= now) {
+    const bool another = AnotherWorkerFits(failed.hello.worker_name(), jobs.at(trial.job));
+    trial.kept_from = {.who = failed.reporter(),
+                       .until = another ? not_before + Micros{options.second_worker_ms} * 1000 : 0};
+  }
+  leases.Requeue(trial, not_before, now);
 }
 
 // Each once, in the order they were first missed; as many as there can be, since a worker may say what it likes.
@@ -160,7 +164,7 @@ void Dispatcher::Impl::EndTrial(Trial& trial, v1::Outcome& outcome, const Worker
     (verified ? task.trials : task.failed[OutcomeName(row.kind)]) += 1;
     (verified ? job.verified : job.failed) += 1;
     if (verified && worker != nullptr) {
-      key.ObserveTime(row.trace, worker->hello.worker_name(), row.median_us, SecondsOf(outcome), options);
+      key.ObserveTime(row.trace, worker->reporter(), row.median_us, SecondsOf(outcome), options);
     } else {
       key.Observe(row.trace, row.kind, row.median_us, SecondsOf(outcome), options);
     }
@@ -203,7 +207,10 @@ RecordRow Dispatcher::Impl::RecordOf(const TrialRow& row, const v1::Outcome& out
   r.set_program_hash(outcome.program_hash());
   r.set_object_digest(outcome.object_digest());
   r.set_generator(outcome.generator());
-  if (worker != nullptr) r.set_target(worker->hello.profile().target());
+  if (worker != nullptr) {
+    r.set_target(worker->hello.profile().target());
+    r.set_driver(DriverOf(worker->hello.profile()));
+  }
   r.set_created(utc);
   return record;
 }
@@ -218,7 +225,7 @@ void Dispatcher::Impl::EndDuel(Trial& trial, v1::Outcome& outcome, const Worker*
   // A quota may have taken the challenger's record meanwhile; where it is there, this changes nothing.
   const Write kept = PutRecord{RecordOf(trial.row, outcome, *us, worker)};
   // Where two workers measured it one of them may lie: the slower of their times counts.
-  const double other_us = worker == nullptr || worker->hello.worker_name() != key.MeasuredBy(trace) ? *us : 0;
+  const double other_us = worker == nullptr || worker->reporter() != key.MeasuredBy(trace) ? *us : 0;
   if (key.best_record() == 0) {
     // Nobody to fight: verified and measured a second time, in fresh processes. The first time of the same worker
     // stands where the second bears it out, as noise goes; else the second counts.
@@ -236,14 +243,16 @@ void Dispatcher::Impl::EndDuel(Trial& trial, v1::Outcome& outcome, const Worker*
   if (ratio <= 0) ratio = outcome.timing().median_us() / key.best_us();
   // A kernel alone and the same kernel in its model differ by some per cent, and of many equal challengers one is
   // lucky: what a model has without tuning gives way to a clear gain alone, so that tuning makes no model slower.
-  const TaskRow* task = jobs.at(trial.job).TaskOf(key);
+  const Job& job = jobs.at(trial.job);
+  const TaskRow* task = job.TaskOf(key);
   const bool against_default = task != nullptr && task->default_trace == key.best_trace();
   const double below = against_default ? 1 - options.default_margin : 1;
   const bool sure = outcome.duel_ratio_high() <= 0 || outcome.duel_ratio_high() < below;
   if (!(ratio < below) || !sure) return;
   // The times that were recorded of the two say what to expect, and the device's peaks what is possible.
   const bool expected = ratio * options.disagreement > *us / key.best_us();
-  const bool possible = task == nullptr || key.best_us() * ratio >= ImplausibleBelowUs(task->lower_bound_us);
+  const bool possible =
+      task == nullptr || key.best_us() * ratio >= ImplausibleBelowUs(task->lower_bound_us, job.limits_agreed);
   if (!expected || !possible) return;
   key.Crown(trace, record, std::max(key.best_us() * ratio, other_us));
   Gained(key);
@@ -276,7 +285,13 @@ void Dispatcher::Impl::RefreshTasks(KeyState& key, bool write) {
   }
 }
 
-std::string Dispatcher::Impl::OtherThan(const std::string& worker, const Job& job) const {
+bool Dispatcher::Impl::AnotherPrincipalFits(const std::string& principal, const Job& job) const {
+  return std::ranges::any_of(fleet.PoolOfJob(job.row.id).workers, [&](const WorkerPool* pool) {
+    return pool->alive_of.size() > pool->alive_of.count(principal);
+  });
+}
+
+bool Dispatcher::Impl::AnotherWorkerFits(const std::string& worker, const Job& job) const {
   size_t others = 0;
   for (const WorkerPool* pool : fleet.PoolOfJob(job.row.id).workers) others += pool->alive.size();
   for (const uint64_t tenant : {job.row.tenant, kAllTenants}) {
@@ -286,7 +301,7 @@ std::string Dispatcher::Impl::OtherThan(const std::string& worker, const Job& jo
       others -= !named.draining && FitOf(named, job) == Fit::kFits;
     }
   }
-  return others > 0 ? worker : "";
+  return others > 0;
 }
 
 std::optional<Dispatcher::Impl::DueDuel> Dispatcher::Impl::NextDuel(const KeyState& key) const {
@@ -308,16 +323,17 @@ std::optional<Dispatcher::Impl::DueDuel> Dispatcher::Impl::NextDuel(const KeySta
 }
 
 void Dispatcher::Impl::KeepFromWhoMeasured(Trial& trial, const KeyState& key, const Job& job) const {
-  const std::string& measured_by = key.MeasuredBy(trial.row.trace);
-  if (measured_by.empty()) return;
-  trial.not_by = OtherThan(measured_by, job);
-  trial.not_by_until = trial.not_by.empty() ? 0 : now + Micros{options.second_worker_ms} * 1000;
-  // After a start the one who measured it may be the first to come again.
-  const Micros all_are_back = began + Micros{options.lost_after_ms} * 1000;
-  if (trial.not_by.empty() && key.MeasuredBefore(trial.row.trace) && now < all_are_back) {
-    trial.not_by = measured_by;
-    trial.not_by_until = all_are_back;
+  const Reporter& measured_by = key.MeasuredBy(trial.row.trace);
+  if (measured_by.worker.empty()) return;
+  const bool another = AnotherPrincipalFits(measured_by.principal, job);
+  trial.kept_from = {.who = measured_by, .whole_principal = another};
+  if (another || AnotherWorkerFits(measured_by.worker, job)) {
+    trial.kept_from.until = now + Micros{options.second_worker_ms} * 1000;
   }
+  // After a start whoever measured it may be the first to come again, under any of its names.
+  if (another || !key.MeasuredBefore(trial.row.trace) || now >= AllAreBack()) return;
+  trial.kept_from.whole_principal = !measured_by.principal.empty();
+  trial.kept_from.until = AllAreBack();
 }
 
 void Dispatcher::Impl::QueueDuel(KeyState& key) {

@@ -36,6 +36,6 @@ double LowerBoundUs(double flop, double bytes, const v1::DeviceProfile& device, 
   return std::isfinite(bound) && bound > 0 ? bound : 0;
 }
 
-double ImplausibleBelowUs(double lower_bound_us) { return lower_bound_us * 0.25; }
+double ImplausibleBelowUs(double lower_bound_us, bool agreed) { return lower_bound_us * (agreed ? 0.5 : 0.25); }
 
 }  // namespace hone

@@ -11,8 +11,9 @@ namespace hone {
 // level the traffic counts that the levels before it cannot hold.
 double LowerBoundUs(double flop, double bytes, const v1::DeviceProfile& device, int threads);
 
-// A time that no honest measurement gives: far below the roofline, since the peaks of a busy machine are measured at
-// half of what it can do when it is quiet.
-double ImplausibleBelowUs(double lower_bound_us);
+// A time that no honest measurement gives. The peaks of a busy machine are measured at half of what it can do when it
+// is quiet, and those who agree on them may be busy together, as on one host: half of the bound where the peaks are
+// `agreed`. One worker's word alone may be wrong by as much again.
+double ImplausibleBelowUs(double lower_bound_us, bool agreed);
 
 }  // namespace hone

@@ -29,6 +29,7 @@ void Dispatcher::Impl::NoteWhetherItAsks(Job& job) {
     Replace(of_tenant, {*job.asks_within, job.row.id}, {job.virtual_seconds, job.row.id});
   } else {
     of_tenant.emplace(job.virtual_seconds, job.row.id);
+    accounts.SetAsking(job.row.tenant, true);
   }
   job.asks_within = job.virtual_seconds;
 }
@@ -37,26 +38,27 @@ void Dispatcher::Impl::TakeFromAsking(Job& job) {
   if (!job.asks_within.has_value()) return;
   const auto of_tenant = asking.find(job.row.tenant);
   of_tenant->second.erase({*job.asks_within, job.row.id});
-  if (of_tenant->second.empty()) asking.erase(of_tenant);
+  if (of_tenant->second.empty()) {
+    asking.erase(of_tenant);
+    accounts.SetAsking(job.row.tenant, false);
+  }
   job.asks_within.reset();
 }
 
 uint64_t Dispatcher::Impl::NextToAsk() const {
-  for (const auto& [charged, tenant] : accounts.order()) {
-    const auto of_tenant = asking.find(tenant);
-    if (of_tenant != asking.end()) return of_tenant->second.begin()->second;
-  }
-  return 0;
+  ++counters.looked_at;
+  const std::optional<uint64_t> tenant = accounts.LeastChargedAsking();
+  return tenant.has_value() ? asking.at(*tenant).begin()->second : 0;
 }
 
 void Dispatcher::Impl::AskOneFor(const WorkerPool& pool) {
-  std::tuple<double, double, uint64_t> least{std::numeric_limits<double>::infinity(), 0, 0};
-  for (const JobPool* of : pool.jobs) {
-    if (of->active.empty()) continue;
-    const auto& [charged, job] = *of->active.begin();
-    least = std::min(least, {accounts.charged(of->kind.tenant), charged, job});
+  if (pool.active_tenants.empty()) return;
+  std::pair<double, uint64_t> least{std::numeric_limits<double>::infinity(), 0};
+  for (const JobPool* of : pool.tenants.at(pool.active_tenants.begin()->second).jobs) {
+    ++counters.looked_at;
+    if (!of->active.empty()) least = std::min(least, *of->active.begin());
   }
-  if (const uint64_t job = std::get<2>(least); job != 0) NoteWhetherItAsks(jobs.at(job));
+  NoteWhetherItAsks(jobs.at(least.second));
 }
 
 void Dispatcher::Impl::AskForCandidates() {
@@ -77,20 +79,24 @@ void Dispatcher::Impl::AskForCandidates() {
 int64_t Dispatcher::Impl::WantedOf(const Job& job) const {
   int64_t wanted = 0;
   for (const WorkerPool* pool : fleet.PoolOfJob(job.row.id).workers) {
-    int64_t sharing = 0;
-    for (const JobPool* jobs_of_pool : pool->jobs) sharing += static_cast<int64_t>(jobs_of_pool->active.size());
-    sharing = std::max<int64_t>(1, sharing);
+    const int64_t sharing = std::max<int64_t>(1, pool->active_jobs);
     wanted += (pool->credits + sharing - 1) / sharing;
   }
   return wanted;
 }
 
-int64_t Dispatcher::Impl::QueuedOrAsked(const Job& job) const {
+bool Dispatcher::Impl::AreQueuedOrAsked(const Job& job, int64_t enough) const {
+  // Its own alone are mostly enough, and are known without a look at its tasks.
+  const LeaseTable::OfJob& own = leases.OfJobNumber(job.row.id);
+  const int64_t queued = static_cast<int64_t>(own.trials.size()) - own.lent, asked = Coming(job) - own.candidates;
+  if (queued + asked >= enough) return true;
   int64_t sum = 0;
   for (const KeyState* key : job.keys) {
+    ++counters.looked_at;
     sum += leases.OfKeyNumber(key->number).waiting + (key->search_request != 0 ? key->search_batch : 0);
+    if (sum >= enough) return true;
   }
-  return sum;
+  return false;
 }
 
 int Dispatcher::Impl::TaskToSearch(const Job& job) const {
@@ -102,6 +108,7 @@ int Dispatcher::Impl::TaskToSearch(const Job& job) const {
   std::vector<TaskProgress> progress;
   std::vector<bool> eligible;
   for (const TaskRow& task : job.tasks) {
+    ++counters.looked_at;
     const KeyState& key = job.KeyOf(task);
     const LeaseTable::OfKey& out = leases.OfKeyNumber(key.number);
     TaskProgress& p = progress.emplace_back();
@@ -126,7 +133,7 @@ int Dispatcher::Impl::TaskToSearch(const Job& job) const {
 // One batch for the task of the job that gains most by it, unless enough is queued or on its way.
 bool Dispatcher::Impl::AskFor(Job& job) {
   if (!StandingOf(job).active || !fleet.PoolOfJob(job.row.id).AnyAlive()) return false;
-  if (QueuedOrAsked(job) >= options.batch / 2 + WantedOf(job)) return false;
+  if (AreQueuedOrAsked(job, options.batch / 2 + WantedOf(job))) return false;
   const int64_t left = TrialsLeft(job);
   if (left <= 0) return false;
   const int index = TaskToSearch(job);
@@ -182,6 +189,7 @@ AskSearch Dispatcher::Impl::MakeRequest(const Job& job, const TaskRow& task, Key
     }
   };
   for (const TaskRow& other : job.tasks) {
+    ++counters.looked_at;
     if (!AreSiblings(job, task, other)) continue;
     const KeyState& sibling = job.KeyOf(other);
     add(sibling.best_trace());
@@ -190,6 +198,7 @@ AskSearch Dispatcher::Impl::MakeRequest(const Job& job, const TaskRow& task, Key
   for (const std::string& trace : key.seeds) add(trace);
   const std::string kind = KindOfName(task.name);
   for (const TaskRow& other : job.tasks) {
+    ++counters.looked_at;
     if (other.id != task.id && KindOfName(other.name) == kind) add(job.KeyOf(other).best_trace());
   }
   return ask;
@@ -204,6 +213,7 @@ bool Dispatcher::Impl::AreSiblings(const Job& job, const TaskRow& a, const TaskR
 // Its search was not told yet of a sibling that does the same work much faster.
 bool Dispatcher::Impl::SiblingTeaches(const Job& job, const TaskRow& task, const KeyState& key) const {
   return std::ranges::any_of(job.tasks, [&](const TaskRow& other) {
+    ++counters.looked_at;
     if (!AreSiblings(job, task, other)) return false;
     const KeyState& sibling = job.KeyOf(other);
     const bool faster =
@@ -218,6 +228,7 @@ double Dispatcher::Impl::ShareSpent(const Job& job) const {
   if (const int64_t budget = job.row.request.max_trials(); budget > 0) {
     int64_t spent = 0;
     for (const auto& [number, tasks] : job.tasks_of_key) {
+      ++counters.looked_at;
       spent += job.keys[tasks.front()]->verified() + leases.OfKeyNumber(number).candidates;
     }
     share = static_cast<double>(spent) / static_cast<double>(budget);

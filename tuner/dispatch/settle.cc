@@ -76,6 +76,7 @@ void Dispatcher::Impl::FileWorker(const Worker& worker) {
 }
 
 void Dispatcher::Impl::FileJob(const Job& job) {
+  fleet.FileTenant(job.row.tenant, ChargeOf(job.row.tenant));
   fleet.FileJob(job.row.id, job.kind, StandingOf(job));
   deadlines.Set(Deadlines::Of::kJob, job.row.id, DeadlineOf(job));
 }
@@ -110,6 +111,7 @@ WorkerStanding Dispatcher::Impl::StandingOf(const Worker& worker) const {
           .draining = worker.draining,
           .hungry = MayTake(worker),
           .not_quiet = worker.not_quiet,
+          .principal = worker.principal,
           .waiting_for = worker.waiting_for,
           .credits = worker.credits,
           .held = static_cast<int>(leases.HeldBy(worker.id).size()),
@@ -141,7 +143,7 @@ Micros Dispatcher::Impl::DeadlineOf(const Trial& trial) const {
   switch (trial.place) {
     case Trial::Place::kOrphan: return trial.orphan_until;
     case Trial::Place::kDelayed: return trial.not_before;
-    case Trial::Place::kQueued: return trial.not_by_until > now ? trial.not_by_until : Deadlines::kNever;
+    case Trial::Place::kQueued: return trial.kept_from.until > now ? trial.kept_from.until : Deadlines::kNever;
     case Trial::Place::kLent: break;
   }
   return trial.working_since > 0 ? trial.working_since + Milliseconds(options.stuck_ms) : Deadlines::kNever;
@@ -182,7 +184,10 @@ void Dispatcher::Impl::MeetDeadline(Trial& trial) {
     case Trial::Place::kDelayed:
       if (trial.not_before <= now) leases.EndDelay(trial);
       return;
-    case Trial::Place::kQueued:  // whoever measured it before may have it now
+    case Trial::Place::kQueued:  // whoever measured it before may have it now, but for those who came back meanwhile
+      if (trial.row.duel && trial.kept_from.until == AllAreBack()) {
+        KeepFromWhoMeasured(trial, KeyOf(trial), jobs.at(trial.job));
+      }
       touched.jobs.insert(trial.job);
       return;
     case Trial::Place::kOrphan:
@@ -248,8 +253,7 @@ void Dispatcher::Impl::CheckNothingIsLeft() const {
     const Job& job = jobs.at(trial.job);
     if (!StandingOf(job).ready) continue;
     for (const auto& [who, worker] : workers) {
-      const bool kept_away = trial.not_by_until > now && trial.not_by == worker.hello.worker_name();
-      const bool takes = !kept_away && MayTake(worker) && FitOf(worker, job) == Fit::kFits;
+      const bool takes = !IsKeptFrom(trial, worker) && MayTake(worker) && FitOf(worker, job) == Fit::kFits;
       HONE_CHECK(!takes) << "trial " << id << " waits, and so does worker " << who;
     }
   }
@@ -263,6 +267,7 @@ void Dispatcher::Impl::CheckNothingIsLeft() const {
   for (const auto& [id, job] : jobs) {
     HONE_CHECK(fleet.StandingOfJob(id) == StandingOf(job) && fleet.PoolOfJob(id).kind == job.MakeKind())
         << "job " << id;
+    HONE_CHECK(fleet.ChargeOf(job.row.tenant) == ChargeOf(job.row.tenant)) << "tenant of job " << id;
     HONE_CHECK(deadlines.Get(Deadlines::Of::kJob, id) == DeadlineOf(job)) << "job " << id;
     HONE_CHECK(job.ended || job.ending || !EndReason(job).has_value()) << "job " << id << " should end";
     HONE_CHECK(job.ended || !job.ending || WaitsForTrials(job) || !job.open_parts.empty())
@@ -276,6 +281,7 @@ void Dispatcher::Impl::CheckNothingIsLeft() const {
     const auto [hold_up, words] = WhatHoldsUp(job);
     HONE_CHECK(job.ended || (job.hold_up == hold_up && job.held_up_by == words)) << "job " << id << ": " << words;
   }
+  accounts.CheckInvariants();
   const bool may_ask = !shutting_down && static_cast<int>(key_by_search.size()) < options.searches && !asking.empty();
   HONE_CHECK(!may_ask || deadlines.Get(Deadlines::Of::kAsking, 0) != Deadlines::kNever);
   for (const auto& [tuning_key, key] : keys) HONE_CHECK(!NextDuel(key).has_value()) << "key " << key.number;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -20,15 +21,20 @@ class TenantAccounts {
   void Close(uint64_t tenant);  // it has none any more
   void Charge(uint64_t tenant, double seconds);
 
+  // Whether a job of it may want candidates.
+  void SetAsking(uint64_t tenant, bool asking);
+
   double charged(uint64_t tenant) const;  // seconds by weight
   double weight(uint64_t tenant) const;
-  // Those that are open, least charged first.
-  const std::set<std::pair<double, uint64_t>>& order() const { return order_; }
+  std::optional<uint64_t> LeastChargedAsking() const;  // nullopt: no tenant asks
+  void CheckInvariants() const;
 
  private:
+  using Order = std::set<std::pair<double, uint64_t>>;  // least charged first
+
   const std::map<uint64_t, double> weights_;
   std::map<uint64_t, double> charged_;  // of every tenant that has had a job: as many as there are
-  std::set<std::pair<double, uint64_t>> order_;
+  Order open_, asking_;
 };
 
 }  // namespace hone

@@ -86,13 +86,15 @@ absl::StatusOr<Caller> Gate::WhoCalls(const grpc::ServerContextBase& context) co
 
 absl::StatusOr<Caller> Gate::Admit(const grpc::ServerContextBase& context, const MethodPolicy& policy) {
   HONE_ASSIGN_OR_RETURN(Caller caller, WhoCalls(context));
-  if (!caller.name.empty()) HONE_RETURN_IF_ERROR(meter_.Charge(caller.name, SteadyMicros()));
+  if (!caller.name.empty()) HONE_RETURN_IF_ERROR(meter_.Charge(caller.name, caller.tenant.name, SteadyMicros()));
   if (!policy.roles.Has(caller.role)) {
     return absl::PermissionDeniedError(absl::StrCat("a caller of role ", RoleName(caller.role),
                                                     " may not do this; show the token or certificate of another role"));
   }
   HONE_RETURN_IF_ERROR(CheckDeadline(context, policy.longest_seconds));
-  if (policy.streams) { HONE_ASSIGN_OR_RETURN(caller.stream, meter_.OpenStream(caller.name, policy.holds_thread)); }
+  if (policy.streams) {
+    HONE_ASSIGN_OR_RETURN(caller.stream, meter_.OpenStream(caller.name, caller.tenant.name, policy.holds_thread));
+  }
   return caller;
 }
 

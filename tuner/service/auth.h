@@ -27,9 +27,9 @@ class Gate {
   //   the certificate it showed in the TLS handshake: tenant and role are its O and OU; a revoked one is
   //   PermissionDenied
   // Unauthenticated when none is; PermissionDenied for a role that may not call the method; InvalidArgument for a call
-  // without a deadline, or with one beyond the method's; ResourceExhausted for a caller beyond its limits, which the
-  // owner does not have, and for a stream beyond those that all callers may have together. The time it
-  // takes does not depend on the tokens it is compared with.
+  // without a deadline, or with one beyond the method's; ResourceExhausted for a caller beyond its limits or its
+  // tenant's, which the owner does not have, and for a stream beyond those that all callers may have together. The time
+  // it takes does not depend on the tokens it is compared with.
   template <template <class> class Method>
   absl::StatusOr<Caller> Admit(const grpc::ServerContextBase& context) {
     return Admit(context, PolicyOf<Method>::kPolicy);

@@ -20,6 +20,7 @@
 #include "spdlog/spdlog.h"
 #include "tuner/dispatch/job_state.h"
 #include "tuner/service/clock.h"
+#include "tuner/service/log_writes.h"
 
 namespace hone {
 namespace {
@@ -256,6 +257,8 @@ void Core::CarryOut(std::vector<Effect> effects) {
            next != watches_of_job_.end() && next->first == ended->job; ++next) {
         TellLastWord(next->second, watches_.at(next->second));
       }
+    } else if (const LeaseTakenBack* lease = std::get_if<LeaseTakenBack>(&effect)) {
+      LogTakenBack(*lease);
     } else if (const Wake* wake = std::get_if<Wake>(&effect)) {
       wake_at_ = wake->at;
     }

@@ -104,7 +104,9 @@ class Core {
   void ReadLastWord(const LastWord& wanted);
   void ReadOutdated(const OutdatedFilter& filter);
   void CarryOut(std::vector<Effect> effects);
-  void LogWrites(const std::vector<Write>& writes);     // on the dispatcher's thread
+  // log_writes.cc, on the dispatcher's thread
+  void LogWrites(const std::vector<Write>& writes);
+  void LogJob(const JobRow& row);
   v1::JobSnapshot Live(uint64_t job, bool with_tasks);  // with what holds the writer up; on the dispatcher's thread
   void StepWith(Event event);                           // and carries out what comes of it
   std::vector<uint64_t> TakeDueWatches(Micros now);

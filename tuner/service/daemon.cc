@@ -32,7 +32,6 @@
 #include "tuner/service/core.h"
 #include "tuner/service/fleet_service.h"
 #include "tuner/service/http_server.h"
-#include "tuner/service/listener.h"
 #include "tuner/service/tune_service.h"
 
 namespace hone {
@@ -269,7 +268,7 @@ struct Daemon::Parts {
       return absl::UnavailableError(absl::StrCat("cannot listen on ", absl::StrJoin(options.listen, ", "),
                                                  ": the address is in use or not of this machine"));
     }
-    for (size_t i = 0; i < acceptors.size(); ++i) listeners[i]->Start(std::move(acceptors[i]), options.max_connections);
+    for (size_t i = 0; i < acceptors.size(); ++i) listeners[i]->Start(std::move(acceptors[i]), options.connections);
     return addresses;
   }
 
@@ -327,7 +326,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
                         }));
   CrashPoint("daemon.core_started");
   parts.tune = MakeTuneService(*parts.core, *parts.gate, options.call_limits, parts.last_call);
-  parts.fleet = MakeFleetService(*parts.core, *parts.gate);
+  parts.fleet = MakeFleetService(*parts.core, *parts.gate, options.call_limits);
   HONE_ASSIGN_OR_RETURN(daemon->addresses_, parts.Listen());
   CrashPoint("daemon.listening");
   // Clients on this machine find it by the database: by a socket where there is one.

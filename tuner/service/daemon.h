@@ -12,6 +12,7 @@
 #include "proto/rpc/tls.h"
 #include "tuner/service/call_meter.h"
 #include "tuner/service/core.h"
+#include "tuner/service/listener.h"
 
 namespace hone {
 
@@ -23,9 +24,9 @@ struct DaemonOptions {
   std::string token_file;  // TokenTable's; empty: none
   TlsFiles tls;            // of every HOST:PORT; read again when they change
   bool insecure = false;   // HOST:PORT may be plain text, tokens included
-  CallLimits
-      call_limits;  // of each caller by token or certificate; the owner's are those of memory, threads and silence
-  int max_connections = 10'000;  // of each HOST:PORT
+  // Of each caller by token or certificate, and of its tenant; the owner's are those of memory, threads and silence.
+  CallLimits call_limits;
+  ConnectionLimits connections;  // of each HOST:PORT
   absl::Duration exit_when_idle =
       absl::InfiniteDuration();  // ends, and its workers with it, when nobody needs it this long
   std::string http;              // HOST:PORT of metrics and health; "": none

@@ -1,12 +1,17 @@
 #include "tuner/service/fleet_service.h"
 
 #include <atomic>
+#include <string_view>
 
 #include "compiler/support/crash_point.h"
+#include "compiler/support/status_macros.h"
+#include "proto/rpc/channel.h"
 #include "proto/rpc/status.h"
 #include "tuner/dispatch/outcome_check.h"
 #include "tuner/service/auth.h"
+#include "tuner/service/build_deposits.h"
 #include "tuner/service/core.h"
+#include "tuner/service/silence_limit.h"
 #include "tuner/service/waiting.h"
 
 namespace hone {
@@ -64,13 +69,16 @@ grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context, const abs
 class FleetService
     : public v1::Fleet::WithCallbackMethod_Sync<v1::Fleet::WithCallbackMethod_Build<v1::Fleet::Service>> {
  public:
-  FleetService(Core& core, Gate& gate) : core_(core), gate_(gate) {}
+  FleetService(Core& core, Gate& gate, const CallLimits& limits)
+      : core_(core), gate_(gate), silence_limit_(limits.silence) {}
 
   grpc::Status Hello(grpc::ServerContext* context, const v1::HelloRequest* request, v1::HelloReply* reply) override {
     const absl::StatusOr<Caller> caller = gate_.Admit<v1::Fleet::WithAsyncMethod_Hello>(*context);
     if (!caller.ok()) return ToGrpc(caller.status());
     CrashPoint("fleet.hello");
-    return AskCore(core_, context, reply, [&](ReplyTo to) { return hone::Hello{to, *request, caller->tenant.id}; });
+    return AskCore(core_, context, reply, [&](ReplyTo to) {
+      return hone::Hello{to, *request, caller->tenant.id, caller->name};
+    });
   }
 
   grpc::ServerUnaryReactor* Sync(grpc::CallbackServerContext* context, const v1::SyncRequest* request,
@@ -92,6 +100,32 @@ class FleetService
     return new HeldCall(core_, reply, [&](ReplyTo to) { return AskBuild{to, *request, caller->tenant.id}; });
   }
 
+  grpc::Status PutBuilt(grpc::ServerContext* context, grpc::ServerReader<v1::BuiltChunk>* reader,
+                        v1::PutBuiltReply*) override {
+    const absl::StatusOr<Caller> caller = gate_.Admit<v1::Fleet::WithAsyncMethod_PutBuilt>(*context);
+    if (!caller.ok()) return ToGrpc(caller.status());
+    return ToGrpc(ReadDeposit(*caller, *context, *reader));
+  }
+
+  grpc::Status TakeBuilt(grpc::ServerContext* context, const v1::TakeBuiltRequest* request,
+                         grpc::ServerWriter<v1::BuiltChunk>* writer) override {
+    const absl::StatusOr<Caller> caller = gate_.Admit<v1::Fleet::WithAsyncMethod_TakeBuilt>(*context);
+    if (!caller.ok()) return ToGrpc(caller.status());
+    const auto deposit = deposits_.Take(caller->tenant.id, request->digest());
+    if (!deposit.ok()) return ToGrpc(deposit.status());
+    std::string_view left = (*deposit)->bytes();
+    v1::BuiltChunk chunk;
+    chunk.set_digest(request->digest());
+    chunk.set_total_bytes(left.size());
+    for (; !left.empty(); left.remove_prefix(chunk.data().size()), chunk.clear_digest(), chunk.clear_total_bytes()) {
+      chunk.set_data(std::string(left.substr(0, kChunkBytes)));
+      if (const absl::Status again = gate_.CheckAgain(*caller); !again.ok()) return ToGrpc(again);
+      const bool sent = silence_limit_.Bound(*context, "take built", [&] { return writer->Write(chunk); });
+      if (!sent) return {grpc::StatusCode::CANCELLED, "the caller has gone"};
+    }
+    return grpc::Status::OK;
+  }
+
   grpc::Status GetWorkload(grpc::ServerContext* context, const v1::GetWorkloadRequest* request,
                            v1::Workload* reply) override {
     const absl::StatusOr<Caller> caller = gate_.Admit<v1::Fleet::WithAsyncMethod_GetWorkload>(*context);
@@ -108,14 +142,31 @@ class FleetService
   }
 
  private:
+  absl::Status ReadDeposit(const Caller& caller, grpc::ServerContext& context,
+                           grpc::ServerReader<v1::BuiltChunk>& reader) {
+    v1::BuiltChunk chunk;
+    const auto read = [&] { return silence_limit_.Bound(context, "put built", [&] { return reader.Read(&chunk); }); };
+    if (!read()) return absl::InvalidArgumentError("put built: the call has no chunk");
+    HONE_ASSIGN_OR_RETURN(std::unique_ptr<BuildDeposits::Deposit> deposit,
+                          deposits_.Open(caller.tenant.id, chunk.total_bytes()));
+    const std::string digest = chunk.digest();
+    do {
+      HONE_RETURN_IF_ERROR(gate_.CheckAgain(caller));
+      HONE_RETURN_IF_ERROR(deposit->Append(chunk.data()));
+    } while (read());
+    return deposits_.Put(digest, std::move(deposit));
+  }
+
   Core& core_;
   Gate& gate_;
+  BuildDeposits deposits_;
+  SilenceLimit silence_limit_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeFleetService(Core& core, Gate& gate) {
-  return std::make_unique<FleetService>(core, gate);
+std::unique_ptr<grpc::Service> MakeFleetService(Core& core, Gate& gate, const CallLimits& limits) {
+  return std::make_unique<FleetService>(core, gate, limits);
 }
 
 }  // namespace hone

@@ -10,8 +10,9 @@ namespace hone {
 
 class Core;
 class Gate;
+struct CallLimits;
 
-// Both must outlive the service.
-std::unique_ptr<grpc::Service> MakeFleetService(Core& core, Gate& gate);
+// Core and gate must outlive the service.
+std::unique_ptr<grpc::Service> MakeFleetService(Core& core, Gate& gate, const CallLimits& limits);
 
 }  // namespace hone

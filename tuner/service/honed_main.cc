@@ -123,6 +123,10 @@ void AddQuotaOptions(CLI::App& app, Arguments& arguments) {
                  "submissions, watches, listings, exports and imports of one at once")
       ->check(hone::FromTo(1, 100'000, "streams"))
       ->capture_default_str();
+  app.add_option("--tenant-multiple", arguments.options.call_limits.tenant_multiple,
+                 "calls a second and streams of all tokens and certificates of a tenant together, in allowances of one")
+      ->check(hone::FromTo(1, 100'000, "allowances"))
+      ->capture_default_str();
   app.add_option("--max-silence", arguments.silence_seconds,
                  "seconds that the caller of a submission, listing, export or import may send or take nothing")
       ->check(hone::FromTo(0.1, 3600.0, "seconds"))
@@ -132,7 +136,12 @@ void AddQuotaOptions(CLI::App& app, Arguments& arguments) {
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
       ->check(CLI::Range(int64_t{1} << 20, int64_t{1} << 40))
       ->capture_default_str();
-  app.add_option("--max-connections", arguments.options.max_connections, "connections to each HOST:PORT at once")
+  app.add_option("--max-connections", arguments.options.connections.all, "connections to each HOST:PORT at once")
+      ->check(hone::FromTo(1, 1'000'000, "connections"))
+      ->capture_default_str();
+  app.add_option("--max-peer-connections", arguments.options.connections.of_peer,
+                 "of these, from one IPv4 address or IPv6 network (/64), never more than half of all; raise it where "
+                 "many callers are behind one address")
       ->check(hone::FromTo(1, 1'000'000, "connections"))
       ->capture_default_str();
   app.add_option("--max-jobs", arguments.options.core.dispatch.max_jobs, "jobs of one tenant that wait or run")

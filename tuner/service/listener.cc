@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "compiler/support/monotonic_clock.h"
 #include "spdlog/spdlog.h"
 #include "tuner/service/search_pool.h"
 
@@ -95,11 +96,11 @@ Listener::~Listener() {
   for (const int fd : listeners_) ::close(fd);
 }
 
-void Listener::Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor, int max_connections) {
+void Listener::Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor,
+                     const ConnectionLimits& limits) {
   acceptor_ = std::move(acceptor);
+  limits_ = limits;
   wake_ = ::eventfd(0, EFD_CLOEXEC);
-  // The kernel gives out the lowest free descriptor: one of number n means that n others are in use.
-  below_ = wake_ + 1 + max_connections;
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -124,17 +125,16 @@ void Listener::Run() {
 }
 
 void Listener::Take(int listener) {
-  const int fd = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  sockaddr_storage peer{};
+  socklen_t size = sizeof(peer);
+  const int fd = ::accept4(listener, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd < 0) {
     if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) absl::SleepFor(kPause);
     return;
   }
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  const int most = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1 << 30)) - kSpare;
-  if (fd >= std::min(below_, most)) {
+  if (const char* why = WhyRefused(fd, peer); why != nullptr) {
     ::close(fd);
-    spdlog::debug("a connection beyond {} descriptors is closed", std::min(below_, most));
+    spdlog::debug("a connection is closed: {}", why);
     return;
   }
   const int on = 1;
@@ -143,6 +143,18 @@ void Listener::Take(int listener) {
   connection.listener_fd = -1;
   connection.fd = fd;
   acceptor_->HandleNewConnection(&connection);
+}
+
+const char* Listener::WhyRefused(int fd, const sockaddr_storage& peer) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const int may_have = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1 << 30)) - kSpare;
+  // A descriptor of number n means that n others are in use.
+  const int most = std::min(limits_.all, may_have - (wake_ + 1));
+  if (fd >= wake_ + 1 + most) return "there are as many as there may be (honed --max-connections)";
+  const size_t of_peer = static_cast<size_t>(std::max(1, std::min(limits_.of_peer, most / 2)));
+  const bool taken = peers_.Add(PeerOf(peer), fd, of_peer, MonotonicNow());
+  return taken ? nullptr : "its address has as many as one may have (honed --max-peer-connections)";
 }
 
 }  // namespace hone

@@ -2,6 +2,10 @@
 //
 // The listener of gRPC 1.51 is not used for that: the first connection that it cannot take for want of a descriptor
 // ends it for good (CVE-2023-4785). This one closes a connection beyond the limit at once, and goes on.
+//
+// Whose tenant's a connection is shows in the TLS handshake, or in its first call: before that there is no limit by
+// tenant, and none by role. Until then a connection costs a descriptor, for as long as a handshake may take, and the
+// peer's address alone says who has how many.
 #pragma once
 
 #include <memory>
@@ -11,8 +15,14 @@
 
 #include "absl/status/statusor.h"
 #include "grpcpp/server_builder.h"
+#include "tuner/service/peer_connections.h"
 
 namespace hone {
+
+struct ConnectionLimits {
+  int all = 10'000;
+  int of_peer = 2'500;  // of one (PeerConnections); never more than half of those that there can be
+};
 
 class Listener {
  public:
@@ -24,18 +34,21 @@ class Listener {
   const std::string& address() const { return address_; }  // with the port that was chosen
   // Starts to hand over connections, at most that many at a time beside the descriptors in use now, and never the last
   // ones that the process may have.
-  void Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor, int max_connections);
+  void Start(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor, const ConnectionLimits& limits);
   void Stop();
 
  private:
   Listener() = default;
   void Run();
   void Take(int listener);
+  const char* WhyRefused(int fd, const sockaddr_storage& peer);  // nullptr: it is taken, and counted
 
   std::string address_;
   std::vector<int> listeners_;
   int wake_ = -1;  // an eventfd: written to stop
-  int below_ = 0;  // descriptors of connections are below that number
+  // The kernel gives out the lowest free descriptor: those of connections are above the eventfd's.
+  ConnectionLimits limits_;
+  PeerConnections peers_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::thread thread_;
 };

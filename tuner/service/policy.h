@@ -94,6 +94,8 @@ template <> struct PolicyOf<v1::Fleet::WithAsyncMethod_Hello>        : Measurers
 template <> struct PolicyOf<v1::Fleet::WithAsyncMethod_Sync>         : Held<Measurers> {};
 template <> struct PolicyOf<v1::Fleet::WithAsyncMethod_GetWorkload>  : Measurers {};
 template <> struct PolicyOf<v1::Fleet::WithAsyncMethod_Build>        : Held<Measurers> {};
+template <> struct PolicyOf<v1::Fleet::WithAsyncMethod_PutBuilt>     : Stream<Measurers> {};
+template <> struct PolicyOf<v1::Fleet::WithAsyncMethod_TakeBuilt>    : Stream<Measurers> {};
 // clang-format on
 
 namespace policy_internal {

@@ -22,13 +22,15 @@ namespace {
 constexpr int kPage = 64;
 constexpr size_t kLongestLine = 64 << 20;  // of a record with its object
 
-// The writes of a piece of an import, through the dispatcher: it knows which champions are in use.
-absl::Status Import(Core& core, grpc::ServerContext* context, const Tenant& tenant, const std::string& lines,
+// The writes of a piece of an import, through the dispatcher: it knows which champions are in use. Whose times are to
+// be believed no longer is an admin's to say: a client's records are claims, and what was measured here stays as it is.
+absl::Status Import(Core& core, grpc::ServerContext* context, const Caller& caller, const std::string& lines,
                     uint64_t first_line, v1::ImportReply& total) {
-  absl::StatusOr<ImportPlan> plan = PlanImport(core.store(), tenant.id, lines, first_line);
+  const CheckLines checks = caller.role == Role::kAdmin ? CheckLines::kTaken : CheckLines::kRefused;
+  absl::StatusOr<ImportPlan> plan = PlanImport(core.store(), caller.tenant.id, lines, first_line, checks);
   if (!plan.ok()) return plan.status();
   CrashPoint("tune.import");
-  plan->writes.insert(plan->writes.begin(), PutTenant{tenant});
+  plan->writes.insert(plan->writes.begin(), PutTenant{caller.tenant});
   v1::ImportReply part;
   part.set_records(plan->records);
   part.set_duplicates(plan->duplicates);
@@ -256,7 +258,7 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
     const auto take = [&](size_t size) -> absl::Status {
       const std::string lines = waiting.substr(0, size);
       waiting.erase(0, size);
-      const absl::Status status = Import(core_, context, caller->tenant, lines, line, *reply);
+      const absl::Status status = Import(core_, context, *caller, lines, line, *reply);
       line += std::count(lines.begin(), lines.end(), '\n');
       return status;
     };

@@ -24,6 +24,7 @@
 #include "compiler/support/turn_lock.h"
 #include "deploy/runtime/device_drivers.h"
 #include "spdlog/spdlog.h"
+#include "worker/agent/build_deposit.h"
 #include "worker/agent/build_queue.h"
 #include "worker/agent/build_reply.h"
 #include "worker/agent/builder_pool.h"
@@ -142,7 +143,7 @@ void BlameMachine(const std::string& lacks, std::span<v1::Outcome> outcomes) {
 
 // What others asked for while this machine could not be measured on: on all cores, as its own candidates are. No turn
 // is taken: who asked may have it, and waits.
-void BuildForOthers(WorkQueue& queue, Builders& builders) {
+void BuildForOthers(WorkQueue& queue, Session& session, Builders& builders) {
   const std::vector<v1::BuildLease> leases = queue.TakeBuilds();
   if (leases.empty()) return;
   std::vector<v1::BuildRequest> requests;
@@ -152,7 +153,10 @@ void BuildForOthers(WorkQueue& queue, Builders& builders) {
     limit_ms = std::max(limit_ms, lease.limit_ms());
   }
   std::vector<v1::BuildOutcome> outcomes = builders.Build(requests, absl::Milliseconds(limit_ms));
-  for (size_t i = 0; i < leases.size(); ++i) queue.FinishBuild(leases[i].id(), std::move(outcomes[i]));
+  for (size_t i = 0; i < leases.size(); ++i) {
+    DepositIfLarge(session, &outcomes[i]);
+    queue.FinishBuild(leases[i].id(), std::move(outcomes[i]));
+  }
 }
 
 void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& target, const AgentOptions& options,
@@ -167,7 +171,7 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
   double noise = 0.01;  // log noise of a sample, to begin with
   bool silent = true;   // as last heard
   while (queue.WaitForWork(kLookAgain)) {
-    BuildForOthers(queue, builders);
+    BuildForOthers(queue, session, builders);
     std::string lacks = quiet.Lacks(absl::Now());
     if (lacks.empty()) lacks = claimed.Lacks(MonotonicNow(), turn);
     if (!lacks.empty() || (silent && !queue.HasLeases())) {
@@ -235,7 +239,7 @@ int ThreadsOf(const AgentOptions& options, const Target& target, const std::opti
 }
 
 // Builds one after the other, until the queue is stopped. The builder is this thread's own.
-void BuildUntilStopped(BuildQueue& queue, const AgentOptions& options) {
+void BuildUntilStopped(BuildQueue& queue, Session& session, const AgentOptions& options) {
   BuilderPool builder(1, options.builder, options.allowed_missing_layers);
   while (const std::optional<v1::BuildLease> lease = queue.Take()) {
     const Clock::time_point start = Clock::now();
@@ -247,6 +251,7 @@ void BuildUntilStopped(BuildQueue& queue, const AgentOptions& options) {
              {"attempt", uint64_t{lease->id().attempt()}},
              {"epoch", lease->id().epoch()},
              {"detail", outcome[0].reply().error()}});
+    DepositIfLarge(session, &outcome[0]);
     queue.Finish(lease->id(), std::move(outcome[0]), seconds);
   }
 }
@@ -278,7 +283,7 @@ absl::Status RunBuildAgent(const AgentOptions& options, uint32_t layers, const s
   Session session(options.server, options.credentials, session_options, queue);
   std::vector<std::thread> threads;
   for (int i = 0; i < session_options.threads; ++i) {
-    threads.emplace_back([&] { BuildUntilStopped(queue, options); });
+    threads.emplace_back([&] { BuildUntilStopped(queue, session, options); });
   }
   const absl::Status status = session.Run(stop);
   queue.Stop();

@@ -4,14 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-
 namespace hone {
-namespace {
-
-constexpr size_t kMostBytes = 3 << 20;  // of results in one Sync: a message has 4 MiB at most
-
-}  // namespace
 
 void BuildQueue::Apply(const v1::SyncRequest& asked, const v1::SyncReply& reply) {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -42,7 +35,7 @@ void BuildQueue::Describe(int capacity, v1::SyncRequest* request) {
   size_t bytes = request->ByteSizeLong();
   for (const auto& [key, result] : results_) {
     bytes += result.ByteSizeLong();
-    if (bytes > kMostBytes && (request->built_size() > 0 || request->results_size() > 0)) {
+    if (bytes > kMostSyncBytes && (request->built_size() > 0 || request->results_size() > 0)) {
       *request->add_building() = result.id();
     } else {
       *request->add_built() = result;
@@ -129,11 +122,6 @@ void BuildQueue::Finish(const v1::BuildId& id, v1::BuildOutcome outcome, double 
   v1::BuildResult result;
   *result.mutable_id() = id;
   *result.mutable_outcome() = std::move(outcome);
-  if (const size_t bytes = result.ByteSizeLong(); bytes > kMostBytes) {
-    result.mutable_outcome()->Clear();
-    result.mutable_outcome()->mutable_reply()->set_error(
-        absl::StrCat("what was built has ", bytes, " bytes, and ", kMostBytes, " is the most that is carried"));
-  }
   const std::lock_guard<std::mutex> lock(mutex_);
   seconds_ += seconds;
   const Key key = KeyOf(id);

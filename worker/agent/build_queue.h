@@ -15,6 +15,8 @@
 
 namespace hone {
 
+inline constexpr size_t kMostSyncBytes = 3 << 20;  // of results in one Sync: a message has 4 MiB at most
+
 class BuildQueue : public SessionWork {
  public:
   // ---- the network side ----
@@ -33,6 +35,7 @@ class BuildQueue : public SessionWork {
   std::optional<v1::BuildLease> Take();   // waits for one; nullopt when stopped
   std::vector<v1::BuildLease> TakeAll();  // that wait, without waiting for any; none when stopped
   bool AnyWaits() const;
+  // An outcome of more than kMostSyncBytes goes by build_deposit.h first.
   void Finish(const v1::BuildId& id, v1::BuildOutcome outcome, double seconds);
 
  private:

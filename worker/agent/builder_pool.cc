@@ -67,7 +67,9 @@ v1::BuildOutcome BuilderPool::BuildOn(Builder& builder, const v1::BuildRequest& 
   v1::BuildReply& reply = *outcome.mutable_reply();
   reply.set_id(request.id());
   const std::string language = LanguageOf(request);
-  if (builder.workload != request.workload() || builder.language != language) builder.process.reset();
+  if (builder.task != request.task() || builder.workload != request.workload() || builder.language != language) {
+    builder.process.reset();
+  }
   if (builder.process == nullptr) {
     SandboxedProgram program = program_;
     if (!language.empty()) program.arguments.push_back(language);
@@ -78,6 +80,7 @@ v1::BuildOutcome BuilderPool::BuildOn(Builder& builder, const v1::BuildRequest& 
       return outcome;
     }
     builder.process = *std::move(started);
+    builder.task = request.task();
     builder.workload = request.workload();
     builder.language = language;
   }

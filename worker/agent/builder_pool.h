@@ -1,5 +1,6 @@
-// Several hone-builder processes, each locked in and each for one workload and language: the next gets a new process. A
-// builder that crashes, hangs or eats memory fails the request it was given and is replaced; nothing else happens.
+// Several hone-builder processes, each locked in and each for one task, workload and language: the next gets a new
+// process, since one that was harmed by what a tenant wrote could make anything of what another did. A builder that
+// crashes, hangs or eats memory fails the request it was given and is replaced; nothing else happens.
 #pragma once
 
 #include <condition_variable>
@@ -35,7 +36,8 @@ class BuilderPool : public Builders {
   // that started it.
   struct Builder {
     std::unique_ptr<SandboxedProcess> process;
-    std::string workload, language;  // the only ones that the process has seen
+    uint64_t task = 0;               // these are the only ones
+    std::string workload, language;  // that the process has seen
     std::thread thread;
   };
   void Serve(Builder& builder);

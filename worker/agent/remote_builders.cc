@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,7 @@
 #include "compiler/support/monotonic_clock.h"
 #include "compiler/support/sha256.h"
 #include "proto/rpc/status.h"
+#include "worker/agent/build_deposit.h"
 #include "worker/agent/build_reply.h"
 
 namespace hone {
@@ -29,8 +31,9 @@ v1::BuildOutcome Failed(const std::string& error) {
 }
 
 // The builder may be wrong or evil, and what carried its answer too; what it built is verified before it is measured.
-bool IsWhatItSays(const v1::BuildReply& reply) {
-  return IsBuildReply(reply) && (!reply.error().empty() || reply.object_digest() == Sha256(reply.object()));
+bool IsWhatItSays(const v1::BuildReply& reply, bool image_only) {
+  if (!IsBuildReply(reply)) return false;
+  return !reply.error().empty() || image_only || reply.object_digest() == Sha256(reply.object());
 }
 
 struct BuildCall {
@@ -43,11 +46,11 @@ struct BuildCall {
 // Makes the calls of a batch; those that fail and may be made again come back.
 class Calls {
  public:
-  explicit Calls(Session& session) : session_(session) {}
+  Calls(Session& session, absl::Time give_up) : session_(session), give_up_(give_up) {}
 
-  void Start(BuildCall& call, absl::Duration timeout) {
+  void Start(BuildCall& call) {
     call.outcome.Clear();
-    call.context = session_.Context(timeout);
+    call.context = session_.Context(TimeLeft());
     call.request.set_session(session_.id());
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -57,20 +60,34 @@ class Calls {
                                    [this, &call](const grpc::Status& status) {
                                      const std::lock_guard<std::mutex> lock(mutex_);
                                      call.status = FromGrpc(status);
+                                     if (status.ok() && !call.outcome.deposit().empty()) deposited_.push_back(&call);
                                      --out_;
                                      changed_.notify_all();
                                    });
   }
+  // Meanwhile what was deposited is taken: until then others may have no room for theirs.
   void WaitForLessThan(size_t out) {
     std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [&] { return out_ < out; });
+    for (;;) {
+      changed_.wait(lock, [&] { return out_ < out || !deposited_.empty(); });
+      if (deposited_.empty()) return;
+      BuildCall& call = *deposited_.front();
+      deposited_.pop_front();
+      lock.unlock();
+      call.status = TakeDeposit(session_, TimeLeft(), &call.outcome);
+      lock.lock();
+    }
   }
 
  private:
+  absl::Duration TimeLeft() const { return std::max(give_up_ - MonotonicNow(), kPause); }
+
   Session& session_;
+  const absl::Time give_up_;
   std::mutex mutex_;
   std::condition_variable changed_;
   size_t out_ = 0;
+  std::deque<BuildCall*> deposited_;  // answered, by the name of what is to be taken
 };
 
 }  // namespace
@@ -85,11 +102,11 @@ std::vector<v1::BuildOutcome> RemoteBuilders::Build(const std::vector<v1::BuildR
     calls[i].request.set_limit_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(limit)));
     to_make.push_back(&calls[i]);
   }
-  Calls out(session_);
+  Calls out(session_, give_up);
   while (!to_make.empty()) {
     for (BuildCall* call : to_make) {
       out.WaitForLessThan(kCallsAtOnce);
-      out.Start(*call, std::max(give_up - MonotonicNow(), kPause));
+      out.Start(*call);
     }
     out.WaitForLessThan(1);
     const bool late = MonotonicNow() + kPause >= give_up || session_.ends();
@@ -100,7 +117,7 @@ std::vector<v1::BuildOutcome> RemoteBuilders::Build(const std::vector<v1::BuildR
   for (BuildCall& call : calls) {
     if (!call.status.ok()) {
       outcomes.push_back(Failed(absl::StrCat("no worker built it: ", std::string(call.status.message()))));
-    } else if (!IsWhatItSays(call.outcome.reply())) {
+    } else if (!IsWhatItSays(call.outcome.reply(), call.request.request().image_only())) {
       outcomes.push_back(Failed("what a worker built is no program, or came with another digest than its own"));
     } else {
       outcomes.push_back(std::move(call.outcome));

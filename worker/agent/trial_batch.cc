@@ -124,6 +124,7 @@ TrialBatch::TrialBatch(const TaskContext& task, std::string target, Builders& bu
 v1::BuildRequest TrialBatch::RequestFor(const v1::Lease& lease, const std::string& trace, uint64_t id) const {
   v1::BuildRequest request;
   request.set_id(id);
+  request.set_task(lease.task());
   request.set_workload(task_.text());
   request.set_trace(trace);
   request.set_target(target_);
@@ -142,9 +143,12 @@ std::vector<TrialBatch::Contender> TrialBatch::Build(const std::vector<v1::Lease
   }
   const std::string& champion_trace = leases.front().champion_trace();
   const bool has_champion = !champion_trace.empty();
-  const std::string champion = RequestFor(leases.front(), champion_trace, 0).SerializeAsString();
+  v1::BuildRequest of_champion = RequestFor(leases.front(), champion_trace, 0);
+  of_champion.set_image_only(true);  // its record has its object
+  const std::string champion = of_champion.SerializeAsString();
   const bool known = has_champion && champion == champion_->request;
-  if (has_champion && !known) requests.push_back(RequestFor(leases.front(), champion_trace, requests.size()));
+  of_champion.set_id(requests.size());
+  if (has_champion && !known) requests.push_back(std::move(of_champion));
   std::vector<v1::BuildOutcome> built = builders_.Build(requests, absl::Milliseconds(leases.front().build_limit_ms()));
   if (known) built.push_back(champion_->built);
   if (has_champion && !known && built.back().reply().error().empty()) {

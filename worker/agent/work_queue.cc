@@ -16,7 +16,6 @@ namespace hone {
 namespace {
 
 constexpr absl::Duration kToldAfter = absl::Seconds(2);
-constexpr size_t kMostBytes = 3 << 20;  // of results in one Sync: a message has 4 MiB at most
 
 // It says so and works on: what is left takes a process id, and whatever it holds.
 std::string TextOfLeft(size_t left) {
@@ -90,7 +89,7 @@ void WorkQueue::Describe(int capacity, v1::SyncRequest* request) {
   size_t bytes = 0;  // what does not fit is said next time, when these are acknowledged
   for (const auto& [key, result] : results_) {
     bytes += result.ByteSizeLong();
-    if (bytes > kMostBytes && request->results_size() > 0) break;
+    if (bytes > kMostSyncBytes && request->results_size() > 0) break;
     *request->add_results() = result;
   }
   for (const auto& [key, id] : given_back_) *request->add_given_back() = id;
@@ -246,8 +245,9 @@ std::vector<v1::Lease> WorkQueue::Take(size_t most) {
   std::vector<v1::Lease> batch;
   if (stopped_) return batch;
   const auto goes_with = [](const v1::Lease& a, const v1::Lease& b) {
-    return !a.duel() && !b.duel() && a.workload_hash() == b.workload_hash() && a.threads() == b.threads() &&
-           a.numeric() == b.numeric() && a.champion_trace() == b.champion_trace() && a.champion_us() == b.champion_us();
+    return !a.duel() && !b.duel() && a.task() == b.task() && a.workload_hash() == b.workload_hash() &&
+           a.threads() == b.threads() && a.numeric() == b.numeric() && a.champion_trace() == b.champion_trace() &&
+           a.champion_us() == b.champion_us();
   };
   for (auto it = queued_.begin(); it != queued_.end() && batch.size() < most;) {
     Held& held = held_.at(*it);
@@ -272,7 +272,7 @@ void WorkQueue::Finish(const v1::LeaseId& id, v1::Outcome outcome) {
   v1::TrialResult result;
   *result.mutable_id() = id;
   *result.mutable_outcome() = std::move(outcome);
-  if (result.ByteSizeLong() > kMostBytes) {  // the record does without its object
+  if (result.ByteSizeLong() > kMostSyncBytes) {  // the record does without its object
     result.mutable_outcome()->clear_object();
     result.mutable_outcome()->clear_kernel_set();
   }

@@ -63,7 +63,7 @@ absl::Status Fill(const v1::BuildRequest& request, v1::BuildReply* reply) {
   }
   reply->set_kernel_set(Serialize(kernel.set));
   reply->set_object_digest(Sha256(kernel.object));
-  reply->set_object(std::move(kernel.object));
+  if (!request.image_only()) reply->set_object(std::move(kernel.object));
   reply->set_program_hash(BigEndian(kernel.program_hash));
   return absl::OkStatus();
 }

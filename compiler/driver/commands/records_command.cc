@@ -42,17 +42,12 @@ const char* StateOf(const v1::Record& record) {
 }
 
 Json RecordJson(const v1::Record& record) {
-  return {{"id", std::to_string(record.id())},
-          {"workload", ToHex(record.workload_hash())},
-          {"name", record.workload_name()},
-          {"device_class", record.device_class()},
-          {"threads", record.threads()},
-          {"numeric", NumericLevelName(record.numeric())},
-          {"median_us", record.median_us()},
-          {"created", record.created()},
-          {"generator", record.generator()},
-          {"state", StateOf(record)},
-          {"trace", record.trace()}};
+  return {{"id", std::to_string(record.id())}, {"workload", ToHex(record.workload_hash())},
+          {"name", record.workload_name()},    {"device_class", record.device_class()},
+          {"threads", record.threads()},       {"numeric", NumericLevelName(record.numeric())},
+          {"median_us", record.median_us()},   {"created", record.created()},
+          {"generator", record.generator()},   {"driver", record.driver()},
+          {"state", StateOf(record)},          {"trace", record.trace()}};
 }
 
 void PrintRecord(const v1::Record& record, bool json) {
@@ -139,6 +134,7 @@ void PrintWhole(const v1::Record& record) {
   line("measured", absl::StrCat(record.created(), " by protocol ", record.protocol()));
   line("origin", record.origin());
   line("generator", record.generator());
+  if (!record.driver().empty()) line("driver", record.driver());
   line("program", ToHex(record.program_hash()));
   line("object", ToHex(record.object_digest()));
   std::printf("\n%s", record.trace().c_str());

@@ -26,7 +26,9 @@ absl::Status Tell(DaemonClient& daemon, const std::string& lines) {
   chunk.set_lines(lines);
   writer->Write(chunk);
   writer->WritesDone();
-  return FromGrpc(writer->Finish());
+  HONE_RETURN_IF_ERROR(FromGrpc(writer->Finish()));
+  if (reply.refused().empty()) return absl::OkStatus();
+  return absl::PermissionDeniedError(reply.refused(0));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ struct RecordChecks {
   int holding = 0, stale = 0;  // of the best records that another generator's code was measured for
 };
 // Compiles the schedules of those records, on all cores, and tells the daemon: each is looked at once by a generator.
+// PermissionDenied where the caller is no admin of its tenant: the daemon then finds it out by itself.
 absl::StatusOr<RecordChecks> CheckRecords(const Model& model, const ResolvedSettings& settings,
                                           const ServiceOptions& service, DaemonClient& daemon);
 

@@ -104,8 +104,9 @@ class Desk {
     request.mutable_profile()->set_target("cpu:fake");
     request.mutable_profile()->set_cores(2);
     request.mutable_profile()->set_peak_gflops_all(gflops);
+    if (!driver.empty()) (*request.mutable_profile()->mutable_facts())["driver"] = driver;
     request.mutable_missing_layers()->Assign(missing_layers.begin(), missing_layers.end());
-    Do(hone::Hello{to, request, worker_tenant});
+    Do(hone::Hello{to, request, worker_tenant, principal});
     return to;
   }
   v1::SyncRequest SyncOf(const std::string& session, uint32_t credits = 0) {
@@ -209,7 +210,9 @@ class Desk {
   std::string device_class = "fake/c2";      // of workers that say hello
   Tenant tenant = TenantOf("local");         // whose the jobs to come are,
   uint64_t worker_tenant = kLocalTenant;     // and the workers that call
+  std::string principal;                     // of workers that say hello
   std::string generator;                     // of workers that say hello; "": they do not say it
+  std::string driver;                        // of their device; "": the host's processor
   int pages_read = 0;                        // of outdated records
   std::vector<std::string> missing_layers;   // of the sandboxes of workers that say hello
   bool checks = true;  // the invariants after every event: in the time of all jobs times all workers

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/tuner/dispatch/desk.h"
+#include "tuner/dispatch/reporter.h"
 
 namespace hone {
 namespace {
@@ -88,6 +89,45 @@ TEST(DeviceFacts, OneLiarChangesNothing) {
   }
 }
 
+v1::DeviceProbe ProbeOfPrincipal(const std::string& principal, const std::string& worker, double gflops_1) {
+  v1::DeviceProbe probe = ProbeOf(worker, gflops_1);
+  probe.set_worker(ToText(Reporter{.principal = principal, .worker = worker}));
+  return probe;
+}
+
+TEST(DeviceFacts, SeveralNamesOfOnePrincipalAreOneWitness) {
+  std::vector<v1::DeviceProbe> probes = {ProbeOfPrincipal("honest", "a", 100)};
+  for (const char* name : {"b", "c", "d"}) {
+    probes.push_back(ProbeOfPrincipal("liar", name, 1e6));
+    probes.back().mutable_profile()->set_l1d_bytes(int64_t{1} << 40);
+  }
+  v1::DeviceProfile facts = After(probes);
+  EXPECT_EQ(facts.peak_gflops_1(), 100);
+  EXPECT_EQ(facts.l1d_bytes(), 32768);
+  EXPECT_EQ(facts.agreed_by(), 1);
+  // The liar was there first.
+  facts = After({probes[1], probes[2], probes[0]});
+  EXPECT_EQ(facts.agreed_by(), 1) << "nobody else bears it out any more";
+  facts = AfterProbe(facts, ProbeOfPrincipal("honest too", "e", 95));
+  EXPECT_EQ(facts.peak_gflops_1(), 100);
+  EXPECT_EQ(facts.agreed_by(), 2);
+}
+
+TEST(DeviceFacts, OfAFleetThatSharesATokenAreAgreedByItsWorkers) {
+  const v1::DeviceProfile facts = After(
+      {ProbeOfPrincipal("fleet", "a", 60), ProbeOfPrincipal("fleet", "b", 100), ProbeOfPrincipal("fleet", "c", 95)});
+  EXPECT_EQ(facts.peak_gflops_1(), 100);
+  EXPECT_EQ(facts.agreed_by(), 2);
+}
+
+TEST(DeviceFacts, AWorkerDoesNotAgreeWithWhatAnEarlierReleaseStoredOfIt) {
+  const v1::DeviceProfile facts = After({ProbeOf("a", 60), ProbeOfPrincipal("token", "a", 100)});
+  EXPECT_EQ(facts.agreed_by(), 1);
+  ASSERT_EQ(facts.probes_size(), 1);
+  EXPECT_EQ(facts.probes(0).worker(), "token\na");
+  EXPECT_EQ(facts.peak_gflops_1(), 100) << "its best";
+}
+
 TEST(DeviceFacts, AReputationIsNotInherited) {
   v1::DeviceProbe namesake = ProbeOf("a", 1e6);
   namesake.set_tenant(kLocalTenant + 1);
@@ -141,6 +181,18 @@ TEST(DeviceFacts, HoldLiarsOffThePlausibleAndOutliveTheDaemon) {
   const auto leases = desk.Take("c", 1);
   desk.Report("c", leases[0], Desk::Good(0.001));
   EXPECT_EQ(desk.store.trials().begin()->second.kind, v1::OUTCOME_INVALID_TIMING);
+}
+
+TEST(DeviceFacts, AreAgreedByWhoeverSpeaksForTheWorkers) {
+  Desk desk;
+  desk.principal = "liar";
+  for (const char* name : {"a", "b"}) desk.Hello(name, 2, "", 1e9);
+  desk.principal = "honest";
+  desk.Hello("c", 2, "", /*gflops=*/100);
+  desk.principal = "honest too";
+  desk.Hello("d", 2, "", 95);
+  const uint64_t job = desk.Submit({"conv2d_1"});  // a million operations
+  EXPECT_EQ(desk.Job(job).tasks(0).lower_bound_us(), 10);
 }
 
 TEST(DeviceFacts, AreShownWithTheirStanding) {

@@ -245,6 +245,56 @@ TEST(FirstResults, OfTwoWorkersTheSlowerCounts) {
   }
 }
 
+// A liar with two names, and somebody else.
+TEST(FirstResults, AreConfirmedByAnotherPrincipalWhereThereIsOne) {
+  Desk desk(DispatchOptions{});
+  desk.principal = "token of the liar";
+  desk.Hello("a");
+  desk.Hello("b");
+  desk.principal = "token of another";
+  desk.Hello("c");
+  desk.Submit({"conv2d_1"});
+  desk.Report("a", desk.Take("a", 1).at(0), Desk::Good(3));
+  EXPECT_THAT(desk.Take("b", 1), SizeIs(0)) << "the second word would be the liar's again";
+  const auto confirmation = desk.Take("c", 1);
+  ASSERT_THAT(confirmation, SizeIs(1));
+  EXPECT_TRUE(confirmation[0].duel());
+  desk.Report("c", confirmation[0], Desk::Good(10));
+  EXPECT_EQ(desk.store.best().begin()->second.second, 10);
+}
+
+TEST(FirstResults, OfAFleetThatSharesATokenAreConfirmedByAnotherWorker) {
+  Desk desk(DispatchOptions{});
+  desk.principal = "token of the fleet";
+  desk.Hello("a");
+  desk.Hello("b");
+  desk.Submit({"conv2d_1"});
+  desk.Report("a", desk.Take("a", 1).at(0), Desk::Good(3));
+  EXPECT_THAT(desk.Take("a", 1), SizeIs(0));
+  EXPECT_THAT(desk.Take("b", 1), SizeIs(1));
+}
+
+// Whose name it was is stored with the measurement. The liar comes back first, under its other name.
+TEST(FirstResults, AreNotConfirmedByASecondNameAfterARestart) {
+  for (const bool another_comes : {true, false}) {
+    Desk desk(DispatchOptions{});
+    desk.principal = "token of the liar";
+    desk.Hello("a");
+    desk.Submit({"conv2d_1"});
+    desk.Report("a", desk.Take("a", 1).at(0), Desk::Good(3));
+    desk.Restart();
+    desk.Hello("b");
+    EXPECT_THAT(desk.Take("b", 1), SizeIs(0)) << "others may still come";
+    if (another_comes) {
+      desk.principal = "token of another";
+      desk.Hello("c");
+    }
+    desk.Wait(Micros{DispatchOptions().lost_after_ms} * 1000);
+    EXPECT_THAT(desk.Take("b", 1), SizeIs(another_comes ? 0 : 1));
+    if (another_comes) { EXPECT_THAT(desk.Take("c", 1), SizeIs(1)); }
+  }
+}
+
 TEST(FirstResults, DoNotWaitForAnotherWorkerForEver) {
   Desk desk(DispatchOptions{});
   desk.Hello("a");
@@ -297,6 +347,19 @@ TEST(Bests, AreNotBelowWhatTheDeviceCan) {
   outcome.set_duel_ratio_high(0.18);
   desk.Report("w", duel, outcome);
   EXPECT_EQ(desk.store.best().begin()->second.second, 14);
+}
+
+// Two workers agree on 100 gflops: half of what follows from them is more than machines that are busy together miss.
+TEST(Bests, AreNotFarBelowWhatSeveralSayThatTheDeviceCan) {
+  for (const auto& [others_gflops, kind] :
+       {std::pair(90.0, v1::OUTCOME_INVALID_TIMING), std::pair(9.0, v1::OUTCOME_OK)}) {
+    Desk desk;
+    desk.Hello("w", 2, "", /*gflops=*/100);  // 10 us at best
+    desk.Hello("other", 2, "", others_gflops);
+    desk.Submit({"conv2d_1"});
+    desk.Report("w", desk.Take("w", 1).at(0), Desk::Good(4.5));
+    EXPECT_EQ(desk.store.trials().begin()->second.kind, kind) << others_gflops;
+  }
 }
 
 // A duel may be the first to bring the bytes of what it proves to be the best.

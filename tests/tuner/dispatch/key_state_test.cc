@@ -32,7 +32,7 @@ class Doubts : public ::testing::Test {
   }
   void Measure(const std::string& worker, const std::string& trace, double us) {
     key_.AddKnown(trace);
-    key_.ObserveTime(trace, worker, us, 1, options_);
+    key_.ObserveTime(trace, {.principal = "", .worker = worker}, us, 1, options_);
   }
   // What a search is told of a trace.
   std::string Told(const std::string& trace) { return ToldBy(key_, trace); }
@@ -77,6 +77,33 @@ TEST_F(Doubts, AnotherWorkersTimesEndThem) {
   EXPECT_EQ(Told("lie"), "");
 }
 
+TEST_F(Doubts, ASecondNameOfOnePrincipalDoesNotEndThem) {
+  const Reporter liar{.principal = "the liar's", .worker = "a"}, second_name{.principal = "the liar's", .worker = "b"};
+  const Reporter another{.principal = "another's", .worker = "c"};
+  KeyState key(TuningKey{}, 2);
+  key.Load({}, options_);
+  key.ObserveTime("default", another, 100, 1, options_);
+  key.Crown("default", 7, 100);
+  key.ObserveTime("lie", liar, 1, 1, options_);
+  key.ObserveTime("lie too", second_name, 1.1, 1, options_);
+  EXPECT_EQ(ToldBy(key, "lie") + ToldBy(key, "lie too"), "");
+  key.ObserveTime("true", another, 1.2, 1, options_);
+  EXPECT_EQ(ToldBy(key, "lie"), "ok 1;") << "it was none";
+}
+
+TEST_F(Doubts, OfAFleetThatSharesATokenAreEndedByAnotherWorker) {
+  const Reporter a{.principal = "the fleet's", .worker = "a"}, b{.principal = "the fleet's", .worker = "b"};
+  KeyState key(TuningKey{}, 2);
+  key.Load({}, options_);
+  key.ObserveTime("default", a, 100, 1, options_);
+  key.Crown("default", 7, 100);
+  key.ObserveTime("slow", b, 99, 1, options_);
+  key.ObserveTime("fast", a, 30, 1, options_);
+  EXPECT_EQ(ToldBy(key, "fast"), "");
+  key.ObserveTime("fast too", b, 35, 1, options_);
+  EXPECT_EQ(ToldBy(key, "fast"), "ok 30;");
+}
+
 TEST_F(Doubts, TheNewChampionEndsThoseOfTimesNearIt) {
   Measure("a", "fast", 30);
   Measure("a", "faster", 25);
@@ -89,9 +116,9 @@ TEST_F(Doubts, TheNewChampionEndsThoseOfTimesNearIt) {
 TEST_F(Doubts, ALoneWorkerIsBelieved) {
   KeyState alone(TuningKey{}, 2);
   alone.Load({}, options_);
-  alone.ObserveTime("default", "a", 100, 1, options_);
+  alone.ObserveTime("default", {.principal = "", .worker = "a"}, 100, 1, options_);
   alone.Crown("default", 7, 100);
-  alone.ObserveTime("fast", "a", 10, 1, options_);
+  alone.ObserveTime("fast", {.principal = "", .worker = "a"}, 10, 1, options_);
   EXPECT_EQ(ToldBy(alone, "fast"), "ok 10;");
 }
 

@@ -2,6 +2,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/tuner/dispatch/desk.h"
+#include "tuner/dispatch/lost_names.h"
 
 namespace hone {
 namespace {
@@ -445,7 +446,30 @@ TEST(Workers, ANameIsNotTakenFromWhoLives) {
   EXPECT_THAT(desk.dispatcher->Workers(kLocalTenant, desk.now), SizeIs(1)) << "who has the key takes its own name over";
   desk.Wait(31 * kSecond);
   EXPECT_TRUE(std::holds_alternative<v1::HelloReply>(desk.replies.at(desk.Hello("a", 2, "false", 0, "a guess"))))
-      << "a lost worker's name is free";
+      << "a lost worker's name is free for all of its principal";
+}
+
+TEST(Workers, ALostNameStaysItsPrincipals) {
+  Desk desk;
+  const auto may_be_a = [&](const std::string& principal, const std::string& name_key) {
+    desk.principal = principal;
+    const ReplyTo to = desk.Hello("a", 2, absl::StrCat("session ", desk.NewCall()), 0, name_key);
+    return std::holds_alternative<v1::HelloReply>(desk.replies.at(to));
+  };
+  const Micros lost = Micros{DispatchOptions().lease_ms} * 1000 + kSecond;
+  ASSERT_TRUE(may_be_a("its own", "its host's"));
+  desk.Wait(lost);
+  EXPECT_FALSE(may_be_a("somebody else", ""));
+  EXPECT_FALSE(may_be_a("somebody else", "a guess"));
+  EXPECT_TRUE(may_be_a("its own", "another host's"));
+  desk.Wait(lost);
+  EXPECT_TRUE(may_be_a("its own of tomorrow", "another host's")) << "a host whose token is a new one";
+  desk.Wait(lost);
+  EXPECT_FALSE(may_be_a("its own", "its host's"));
+  desk.Wait(kLostNameStays - 2 * kSecond);
+  EXPECT_FALSE(may_be_a("its own", "its host's"));
+  desk.Wait(2 * kSecond);
+  EXPECT_TRUE(may_be_a("its own", "its host's"));
 }
 
 TEST(Workers, OfAnotherVersionAreRefused) {
@@ -473,6 +497,10 @@ TEST(Names, ThatNoIndexTakesAreRefused) {
   hello.mutable_profile()->set_device_class(std::string(kLongestName + 1, 'x'));
   desk.Do(Hello{1, hello});
   EXPECT_EQ(std::get<Refusal>(desk.replies.at(1)).code, static_cast<int>(absl::StatusCode::kInvalidArgument));
+  hello.mutable_profile()->set_device_class("fake/c2");
+  hello.set_worker_name("w\nx");  // what is stored of a worker has lines
+  desk.Do(Hello{3, hello});
+  EXPECT_EQ(std::get<Refusal>(desk.replies.at(3)).code, static_cast<int>(absl::StatusCode::kInvalidArgument));
   v1::KeepChoicesRequest choices;
   choices.set_model_hash(std::string(kLongestName + 1, 'x'));
   desk.Do(KeepChoices{2, choices});

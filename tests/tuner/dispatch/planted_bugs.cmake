@@ -122,7 +122,7 @@ planted_bug(weights_are_ignored tenant_accounts.cc "Tenants.*"
   [[charged += seconds / weight(tenant);]]
   [[charged += seconds;]])
 planted_bug(a_late_tenant_gets_everything tenant_accounts.cc "Tenants.*"
-  [[if (!order_.empty()) charged = std::max(charged, order_.begin()->first);]]
+  [[if (!open_.empty()) charged = std::max(charged, open_.begin()->first);]]
   [[]])
 planted_bug(a_job_ends_before_its_parts job_ends.cc ${simulation}
   [[  if (!WaitsForTrials(job) && job.open_parts.empty()) FinishJob(job);]]
@@ -151,17 +151,17 @@ planted_bug(an_unlikely_ratio_is_believed result_rules.cc "Duels.*"
   [[  if (!expected || !possible) return;]]
   [[]])
 planted_bug(who_measured_first_confirms fleet_rules.cc "FirstResults.*"
-  [[      if (trial.not_by_until <= now || trial.not_by != worker.hello.worker_name()) return id;]]
-  [[      if (trial.not_by_until >= 0) return id;]])
+  [[      if (!IsKeptFrom(trial, worker)) return id;]]
+  [[      if (trial.kept_from.until >= 0) return id;]])
 planted_bug(a_restart_forgets_who_measured key_state.cc "FirstResults.*"
-  [[      of_trace.measured_by = trial.worker;]]
+  [[      of_trace.measured_by = who;]]
   [[]])
 planted_bug(a_lost_confirmation_is_anybodys settle.cc "FirstResults.*"
   [[      if (trial.row.duel) KeepFromWhoMeasured(trial, KeyOf(trial), jobs.at(trial.job));]]
   [[]])
 planted_bug(who_failed_at_it_has_it_again result_rules.cc "Leases.*"
-  [[      if (outcome.kind() == v1::OUTCOME_INFRA && trial->not_by_until <= now) {]]
-  [[      if (false) {]])
+  [[  if (kind == v1::OUTCOME_INFRA && trial.kept_from.until <= now) {]]
+  [[  if (false) {]])
 planted_bug(a_faulty_worker_has_all_it_wants fleet_rules.cc "Workers.*"
   [[  if (worker.faults < options.faulty_after) return false;]]
   [[  if (worker.faults >= 0) return false;]])
@@ -195,7 +195,7 @@ void Dispatcher::Impl::On(const PauseJob& event) {]]
 void Dispatcher::Impl::On(const PauseJob& event) {]])
 planted_bug(a_forgery_takes_the_true_result_along worker/agent/work_queue.cc ${simulation}
   [[  if (found == results_.end() || found->second.id().secret() != id.secret()) return false;]]
-  [[  if (found == results_.end()) return false;]] 90)
+  [[  if (found == results_.end()) return false;]] 120)
 planted_bug(an_unknown_session_drops_its_results worker/agent/work_queue.cc ${simulation}
   [[  queued_.clear();
   builds_.ForgetLeases();
@@ -222,3 +222,30 @@ planted_bug(a_liar_who_measured_first_is_believed result_rules.cc ${simulation}
 planted_bug(a_liar_decides_a_duel result_rules.cc ${simulation}
   [[std::max(key.best_us() * ratio, other_us)]]
   [[key.best_us() * ratio]])
+planted_bug(a_second_name_confirms result_rules.cc "FirstResults.*"
+  [[  const bool another = AnotherPrincipalFits(measured_by.principal, job);]]
+  [[  const bool another = false;]])
+planted_bug(a_restart_forgets_whose_name_it_was reporter.cc "FirstResults.*"
+  [[  if (line_feed == std::string::npos) return {.principal = "", .worker = text};]]
+  [[  if (line_feed != 0) return {.principal = "", .worker = text.substr(line_feed + 1)};]])
+planted_bug(a_second_name_bears_a_time_out key_state.cc "Doubts.*"
+  [[  return other != nullptr ? other : first([&](const Reporter& of) { return of.worker != who.worker; });]]
+  [[  other = first([&](const Reporter& of) { return of.worker != who.worker; });
+  return other;]])
+planted_bug(a_second_name_agrees_on_facts device_facts.cc "DeviceFacts.*"
+  [[  return principals.size() > 1 ? by_principal : by_worker;]]
+  [[  return by_worker;]])
+planted_bug(a_lost_name_is_anybodys fleet_rules.cc "Workers.*"
+  [[  lost_names.Add(now, worker.tenant, info.name(), worker.principal, worker.hello.name_key());]]
+  [[]])
+planted_bug(every_tenant_is_looked_at_for_each_lease fleet_rules.cc "Scale.*"
+  [[  for (const auto& [charged, tenant] : pool.ready_tenants) {]]
+  [[  ByCharge order;
+  for (const auto& [tenant, fitting] : pool.tenants) {
+    ++counters.looked_at;
+    if (fitting.ready_at.has_value()) order.emplace(*fitting.ready_at, tenant);
+  }
+  for (const auto& [charged, tenant] : order) {]])
+planted_bug(every_task_is_looked_at_after_each_event search_rules.cc "Scale.*"
+  [[  if (queued + asked >= enough) return true;]]
+  [[  if (queued + asked < 0) return true;]])

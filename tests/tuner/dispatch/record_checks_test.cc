@@ -170,6 +170,27 @@ TEST_F(RecordChecks, OutlastTheDaemon) {
   EXPECT_EQ(desk_.searches[0].workload().name(), "conv2d_1") << "and is slower still";
 }
 
+// The same code by the same build: it is the driver that compiles it, and so each is measured.
+TEST_F(RecordChecks, AnotherDriverIsMeasuredThoughTheCodeIsTheSame) {
+  desk_.generator = "build 1";
+  desk_.driver = "560.35";
+  desk_.Hello("new");
+  auto checks = Checks("new");
+  ASSERT_THAT(checks, SizeIs(2));
+  for (const auto& [trace, check] : checks) {
+    EXPECT_EQ(RecordOf(trace).record.driver(), "");
+    EXPECT_EQ(check.measured_digest(), "") << "it is not left out";
+    EXPECT_TRUE(desk_.Report("new", check, Made(Desk::Good(10.5), "build 1", "code of " + trace)));
+    EXPECT_EQ(RecordOf(trace).record.driver(), "560.35");
+    EXPECT_EQ(RecordOf(trace).record.median_us(), 10.5);
+    EXPECT_EQ(BestOf(trace), 10.5);
+  }
+  EXPECT_FALSE(desk_.dispatcher->HasJob(2));
+  desk_.Restart();
+  desk_.Hello("new");
+  EXPECT_THAT(desk_.Take("new", 8), IsEmpty()) << "once";
+}
+
 TEST_F(RecordChecks, WaitUntilTheWorkersAreOfOneBuild) {
   const uint64_t job = desk_.Submit({"conv2d_1"}, 1);
   desk_.Hello("new");

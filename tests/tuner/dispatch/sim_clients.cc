@@ -21,7 +21,7 @@ v1::Workload MakeWorkload(int number) {
 
 }  // namespace
 
-void SimWorld::Submit(int tasks, int64_t max_trials, double max_seconds) {
+void SimWorld::Submit(int tasks, int64_t max_trials, double max_seconds, int priority) {
   auto client = std::make_unique<Client>();
   v1::SubmitRequest& request = client->request;
   const size_t whose = clients_.size() % static_cast<size_t>(faults_.tenants);
@@ -34,6 +34,7 @@ void SimWorld::Submit(int tasks, int64_t max_trials, double max_seconds) {
   request.set_numeric(v1::NUMERIC_DEFAULT);
   request.set_max_trials(max_trials);
   request.set_max_seconds(max_seconds);
+  request.set_priority(priority);
   request.set_seed(7);
   const uint64_t first = random_.Below(kWorkloads);
   for (int i = 0; i < tasks; ++i) {
@@ -108,6 +109,39 @@ void SimWorld::StopSomeJobAt(Micros at) {
     if (clients_[index]->job == 0) return;
     clients_[index]->stop = true;
     Insist(index);
+  });
+}
+
+void SimWorld::PauseSomeJobAt(Micros at, Micros time) {
+  At(at, [this, time] {
+    const int index = static_cast<int>(random_.Below(clients_.size()));
+    if (clients_[index]->job == 0) return;
+    clients_[index]->pause = true;
+    At(now_ + time, [this, index] { clients_[index]->pause = false; });
+    InsistOnPause(index);
+  });
+}
+
+// Until its job has ended: what it asked for before may arrive late, behind what it wants now.
+void SimWorld::InsistOnPause(int index) {
+  const Client& client = *clients_[index];
+  const JobRow& row = store_.jobs().at(client.job);
+  if (!IsOpen(row.state)) return;
+  if (row.request.paused() != client.pause) {
+    Send([this, job = client.job, paused = client.pause, tenant = client.tenant.id] {
+      if (dispatcher_ != nullptr) ToDaemon(PauseJob{Expect([](const Message&) {}), job, paused, tenant});
+    });
+  }
+  At(now_ + 5 * kSecond, [this, index] { InsistOnPause(index); });
+}
+
+void SimWorld::DrainSomeWorkerAt(Micros at) {
+  At(at, [this] {
+    const uint64_t index = random_.Below(workers_.size());
+    Send([this, index] {
+      if (dispatcher_ == nullptr) return;
+      ToDaemon(DrainWorkers{Expect([](const Message&) {}), absl::StrCat("worker ", index), kLocalTenant});
+    });
   });
 }
 

@@ -56,6 +56,7 @@ struct SimWorld::Client {
   uint64_t job = 0;  // once told
   bool stop = false;
   bool stop_answered = false;
+  bool pause = false;  // what it wants of its job now
 };
 
 }  // namespace hone

@@ -28,6 +28,12 @@ const SimWorld::Worker& SimWorld::Named(const std::string& name) const {
   return *workers_.at(std::stoul(name.substr(kNamed.size())));
 }
 
+std::string SimWorld::PrincipalOf(const Worker& worker) const {
+  if (faults_.principals == SimOptions::Principals::kNone) return "";
+  if (worker.lies) return "the liar";
+  return faults_.principals == SimOptions::Principals::kShared ? "the fleet" : absl::StrCat("owner of ", worker.index);
+}
+
 void SimWorld::StartWorker(int index) {
   Worker& worker = *workers_[index];
   worker.up = true;
@@ -70,8 +76,10 @@ void SimWorld::Drive(int index) {
       CarrySync(index, *sync);
       continue;
     }
-    const EndSession* end = std::get_if<EndSession>(&step);
-    HONE_CHECK(end == nullptr) << "worker " << index << " was ended: " << end->status;
+    if (const EndSession* end = std::get_if<EndSession>(&step)) {
+      HONE_CHECK(end->status.ok()) << "worker " << index << " was ended: " << end->status;
+      return EndWorker(index);  // it was drained
+    }
     const Pause* pause = std::get_if<Pause>(&step);
     if (pause == nullptr) return;  // it is driven when there is news; nobody asks it to stop meanwhile
     At(now_ + MicrosOf(pause->time), [this, index, life = worker.life, wait = ++worker.waits] {
@@ -105,8 +113,8 @@ void SimWorld::CarryHello(int index, const v1::HelloRequest& request) {
   const uint64_t number = ++workers_[index]->hellos;
   Call(
       index, MicrosOf(kHelloTimeout),
-      [this, request](ReplyTo to) {
-        return hone::Hello{to, request, WorkersTenant()};
+      [this, request, principal = PrincipalOf(*workers_[index])](ReplyTo to) {
+        return hone::Hello{to, request, WorkersTenant(), principal};
       },
       [this, index, number](const Message& message) {
         Worker& worker = *workers_[index];

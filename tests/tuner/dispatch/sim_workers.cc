@@ -24,8 +24,12 @@ void SimWorld::WorkOn(int index) {
 }
 
 void SimWorld::Crash(int index) {
-  Worker& worker = *workers_[index];
   ++worker_crashes_;
+  EndWorker(index);
+}
+
+void SimWorld::EndWorker(int index) {
+  Worker& worker = *workers_[index];
   worker.up = false;
   worker.life += 1;
   At(now_ + kSecond + random_.Below(60 * kSecond), [this, index] {

@@ -12,8 +12,9 @@
 namespace hone {
 namespace {
 
-DispatchOptions Rules() {
+DispatchOptions RulesOf(const SimOptions& world) {
   DispatchOptions options;
+  options.tenant_weights[TenantOf("guest1").id] = world.weight;
   options.batch = 8;
   options.searches = 2;
   options.stall_trials = 40;
@@ -56,7 +57,7 @@ void SimWorld::StartDaemon() {
   ++incarnation_;
   ++starts_;
   epoch_ = *store_.BeginEpoch();
-  dispatcher_ = std::make_unique<Dispatcher>(Rules(), epoch_, *store_.LoadState());
+  dispatcher_ = std::make_unique<Dispatcher>(RulesOf(faults_), epoch_, *store_.LoadState());
   wake_at_ = std::numeric_limits<Micros>::max();
   CarryOut(dispatcher_->Step(now_, Start{}));
 }

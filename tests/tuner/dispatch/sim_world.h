@@ -30,9 +30,14 @@ struct SimOptions {
   int workers = 3;
   int measure_only = 0;  // of the workers, the first ones
   int builders = 0;      // workers beside them that only build
-  int liars = 0;         // of the workers, the last ones: all that they measure takes 0.5 to 0.9 of the truth, they say
-  int kinds = 1;         // of machines, 3 at most: jobs ask for one, or for several, or take any
-  int tenants = 1;       // that jobs are of in turn: with several all workers serve every one
+  // Of the workers, the last ones, which are names of one principal: all that they measure takes 0.5 to 0.9 of the
+  // truth, they say.
+  int liars = 0;
+  // Of the others, each is a principal of its own, all of them share a token, or nothing tells anybody apart.
+  enum class Principals { kOwn, kShared, kNone } principals = Principals::kOwn;
+  int kinds = 1;      // of machines, 3 at most: jobs ask for one, or for several, or take any
+  int tenants = 1;    // that jobs are of in turn: with several all workers serve every one
+  double weight = 1;  // of the second tenant
   int credits = 6;
   int space = 60;      // candidates of each task
   double drop = 0.05;  // of each message
@@ -67,8 +72,10 @@ class SimWorld {
 
   // Submits a job of `tasks` tasks taken from a pool of `workloads`; the client repeats itself until it is told the
   // job.
-  void Submit(int tasks, int64_t max_trials, double max_seconds = 0);
+  void Submit(int tasks, int64_t max_trials, double max_seconds = 0, int priority = 0);
   void StopSomeJobAt(Micros at);
+  void PauseSomeJobAt(Micros at, Micros time);  // then it goes on
+  void DrainSomeWorkerAt(Micros at);            // which is started again when it has ended
   // Runs until `until` holds or the time is over; false: it is over. Checks the invariants after every event.
   bool RunFor(Micros time, const std::function<bool()>& until = nullptr);
   void StopFaults();  // from now on everybody works and every message arrives
@@ -94,6 +101,7 @@ class SimWorld {
   struct Client;
 
   const Worker& Named(const std::string& name) const;
+  std::string PrincipalOf(const Worker& worker) const;
   uint64_t WorkersTenant() const { return faults_.tenants > 1 ? kAllTenants : kLocalTenant; }
 
   void At(Micros when, std::function<void()> what);
@@ -111,6 +119,7 @@ class SimWorld {
   absl::Status WriteGroup();
   void CheckAttempts(const Commit& commit) const;
   void WriteDown(const Commit& commit);
+  std::vector<uint64_t> NewlyLent(const Commit& commit) const;  // trials
   void CheckBest(const SetBest& best);
   void CheckParts(const JobRow& whole) const;
   void PruneSome();
@@ -135,7 +144,8 @@ class SimWorld {
   void WorkOn(int index);
   void Measure(int index, const v1::Lease& lease);
   void Crash(int index);
-  void Vanish(int index);  // for a while
+  void EndWorker(int index);  // and starts it again
+  void Vanish(int index);     // for a while
   void Finish(int index, const v1::Lease& lease, const v1::Outcome& outcome);
   // What a worker that only measures has built, and what one that only builds does.
   void AskToBuild(int index, const v1::Lease& lease, Micros give_up);
@@ -145,6 +155,7 @@ class SimWorld {
   v1::Outcome Judge(const std::string& trace, const std::string& champion);
   void Lie(v1::Outcome& outcome);
   void Insist(int index);
+  void InsistOnPause(int index);
   void CheckInvariants();
 
   // What a candidate is like, by its text: the same for everybody who tries it.

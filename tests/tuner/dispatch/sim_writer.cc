@@ -75,13 +75,29 @@ void SimWorld::CheckAttempts(const Commit& commit) const {
   }
 }
 
+std::vector<uint64_t> SimWorld::NewlyLent(const Commit& commit) const {
+  std::vector<uint64_t> lent;
+  for (const Write& write : commit.writes) {
+    const PutTrial* put = std::get_if<PutTrial>(&write);
+    if (put == nullptr || put->row.state != TrialState::kLeased) continue;
+    const auto before = store_.trials().find(put->row.id);
+    if (before == store_.trials().end() || before->second.attempt < put->row.attempt) lent.push_back(put->row.id);
+  }
+  return lent;
+}
+
 void SimWorld::WriteDown(const Commit& commit) {
+  const std::vector<uint64_t> lent = NewlyLent(commit);
   HONE_CHECK(store_.Commit(epoch_, commit.writes).ok());
+  for (const uint64_t trial : lent) {
+    const JobRow& job = store_.jobs().at(store_.tasks().at(store_.trials().at(trial).task).job);
+    HONE_CHECK(!job.request.paused()) << "trial " << trial << " is lent, and job " << job.id << " is paused";
+  }
   for (const Write& write : commit.writes) {
     const AddMeasurement* result = std::get_if<AddMeasurement>(&write);
     if (result == nullptr || result->row.outcome.kind() != v1::OUTCOME_OK) continue;
     const TrialRow& trial = store_.trials().at(result->row.trial);
-    if (!Named(result->row.worker).lies) honest_words_.emplace(trial.key, trial.trace);
+    if (!Named(ReporterFromText(result->row.worker).worker).lies) honest_words_.emplace(trial.key, trial.trace);
   }
   for (const Write& write : commit.writes) {
     if (const PutJob* job = std::get_if<PutJob>(&write)) CheckParts(job->row);

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "compiler/support/check.h"
+#include "compiler/support/sanitized.h"
 #include "compiler/support/sha256.h"
 #include "database/sqlite_store.h"
 #include "gmock/gmock.h"
@@ -34,40 +35,76 @@ constexpr int64_t kSecond = 1'000'000;
 TEST(CallMeter, FillsUpWithTime) {
   CallMeter meter({.calls_per_second = 10, .streams = 1});
   int admitted = 0;
-  for (int i = 0; i < 100; ++i) admitted += meter.Charge("a", kSecond).ok();
+  for (int i = 0; i < 100; ++i) admitted += meter.Charge("a", "t", kSecond).ok();
   EXPECT_EQ(admitted, 10);
-  EXPECT_TRUE(meter.Charge("b", kSecond).ok()) << "another caller's account";
-  EXPECT_THAT(std::string(meter.Charge("a", kSecond).message()), HasSubstr("a makes more than 10 calls a second"));
-  for (int i = 0; i < 100; ++i) admitted += meter.Charge("a", kSecond + kSecond / 2).ok();
+  EXPECT_TRUE(meter.Charge("b", "t", kSecond).ok()) << "another caller's account";
+  EXPECT_THAT(std::string(meter.Charge("a", "t", kSecond).message()), HasSubstr("a makes more than 10 calls a second"));
+  for (int i = 0; i < 100; ++i) admitted += meter.Charge("a", "t", kSecond + kSecond / 2).ok();
   EXPECT_EQ(admitted, 15);
-  for (int i = 0; i < 100; ++i) admitted += meter.Charge("a", 1000 * kSecond).ok();
+  for (int i = 0; i < 100; ++i) admitted += meter.Charge("a", "t", 1000 * kSecond).ok();
   EXPECT_EQ(admitted, 25) << "what is not used up is not saved for ever";
 }
 
 TEST(CallMeter, CountsStreamsThatAreOpen) {
   CallMeter meter({.calls_per_second = 10, .streams = 2});
-  auto first = meter.OpenStream("a", false), second = meter.OpenStream("a", false);
+  auto first = meter.OpenStream("a", "t", false), second = meter.OpenStream("a", "t", false);
   ASSERT_TRUE(first.ok() && second.ok());
-  EXPECT_TRUE(absl::IsResourceExhausted(meter.OpenStream("a", false).status()));
-  EXPECT_TRUE(meter.OpenStream("b", false).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(meter.OpenStream("a", "t", false).status()));
+  EXPECT_TRUE(meter.OpenStream("b", "t", false).ok());
   auto copy = *first;
   first->reset();
-  EXPECT_FALSE(meter.OpenStream("a", false).ok()) << "a copy of it lives";
+  EXPECT_FALSE(meter.OpenStream("a", "t", false).ok()) << "a copy of it lives";
   copy.reset();
-  EXPECT_TRUE(meter.OpenStream("a", false).ok());
+  EXPECT_TRUE(meter.OpenStream("a", "t", false).ok());
 }
 
 TEST(CallMeter, CountsTheThreadsThatStreamsHold) {
-  CallMeter meter({.streams = 2, .streams_of_all = 3});
-  auto first = meter.OpenStream("a", true), second = meter.OpenStream("a", true), owners = meter.OpenStream("", true);
-  ASSERT_TRUE(first.ok() && second.ok() && owners.ok());
-  const absl::Status refused = meter.OpenStream("b", true).status();
+  CallMeter meter({.streams = 2, .streams_of_all = 4});
+  auto first = meter.OpenStream("a", "t", true), second = meter.OpenStream("a", "t", true);
+  auto owners = meter.OpenStream("", "t", true), others = meter.OpenStream("c", "u", true);
+  ASSERT_TRUE(first.ok() && second.ok() && owners.ok() && others.ok());
+  const absl::Status refused = meter.OpenStream("d", "v", true).status();
   EXPECT_TRUE(absl::IsResourceExhausted(refused));
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("all callers together have 3"));
-  EXPECT_FALSE(meter.OpenStream("", true).ok()) << "the owner's threads are the same";
-  EXPECT_TRUE(meter.OpenStream("b", false).ok()) << "it waits without a thread";
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("all callers together have 4"));
+  EXPECT_FALSE(meter.OpenStream("", "t", true).ok()) << "the owner's threads are the same";
+  EXPECT_TRUE(meter.OpenStream("d", "v", false).ok()) << "it waits without a thread";
   second->reset();
-  EXPECT_TRUE(meter.OpenStream("b", true).ok());
+  EXPECT_TRUE(meter.OpenStream("d", "v", true).ok());
+}
+
+// Each certificate more would be an allowance more.
+TEST(CallMeter, CountsTheCallsOfAllCallersOfATenant) {
+  CallMeter meter({.calls_per_second = 10, .tenant_multiple = 2});
+  int admitted = 0;
+  for (int caller = 0; caller < 10; ++caller) {
+    for (int i = 0; i < 5; ++i) admitted += meter.Charge(absl::StrCat("caller ", caller), "vision", kSecond).ok();
+  }
+  EXPECT_EQ(admitted, 20);
+  EXPECT_THAT(std::string(meter.Charge("one more", "vision", kSecond).message()),
+              HasSubstr("tenant vision makes more than 20 calls a second"));
+  EXPECT_TRUE(meter.Charge("ears", "speech", kSecond).ok()) << "another tenant's account";
+  for (int i = 0; i < 1000; ++i) meter.Charge("loud", "speech", kSecond).IgnoreError();
+  for (int i = 0; i < 9; ++i) {
+    EXPECT_TRUE(meter.Charge("ears", "speech", kSecond).ok())
+        << "what is refused the loud one costs its tenant nothing";
+  }
+}
+
+TEST(CallMeter, CountsTheStreamsOfAllCallersOfATenant) {
+  CallMeter meter({.streams = 1, .tenant_multiple = 3, .streams_of_all = 4});
+  std::vector<std::shared_ptr<const void>> open;
+  for (const char* caller : {"a", "b", "c"}) open.push_back(meter.OpenStream(caller, "vision", false).value());
+  EXPECT_THAT(std::string(meter.OpenStream("d", "vision", false).status().message()),
+              HasSubstr("tenant vision has 3 streams open"));
+  EXPECT_TRUE(meter.OpenStream("", "vision", false).ok()) << "the owner's have no limit";
+  open.pop_back();
+  EXPECT_TRUE(meter.OpenStream("d", "vision", false).ok());
+  open.clear();
+  for (const char* caller : {"a", "b"}) open.push_back(meter.OpenStream(caller, "vision", true).value());
+  EXPECT_THAT(std::string(meter.OpenStream("c", "vision", true).status().message()),
+              HasSubstr("tenant vision has 2 submissions, listings, exports and imports open, half of those"));
+  EXPECT_TRUE(meter.OpenStream("c", "vision", false).ok()) << "it waits without a thread";
+  EXPECT_TRUE(meter.OpenStream("ears", "speech", true).ok());
 }
 
 v1::SubmitRequest Job(const std::string& id, int tasks) {
@@ -109,6 +146,20 @@ TEST_F(Limits, OfCallsOfOneToken) {
   EXPECT_TRUE(List(*speech).ok()) << "another token's calls are its own";
   absl::SleepFor(absl::Milliseconds(500));
   EXPECT_TRUE(List(*vision).ok()) << "it has called less often";
+}
+
+// Many tokens of a tenant have together what the tenant has.
+TEST_F(Limits, OfCallsOfAllTokensOfATenant) {
+  WriteTokens("client vision eyes-0123456789\nclient vision nose-0123456789\nclient speech ears-0123456789\n");
+  const auto honed = Start({"--max-rate", "3", "--tenant-multiple", "1"});
+  const auto vision = As(*honed, "eyes-0123456789"), same = As(*honed, "nose-0123456789");
+  grpc::Status status;
+  for (int i = 0; i < 1000 && status.ok(); ++i) status = List(*vision);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  for (int i = 0; i < 1000 && (i == 0 || status.ok()); ++i) status = List(*same);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("tenant vision makes more than 3 calls a second"));
+  EXPECT_TRUE(List(*As(*honed, "ears-0123456789")).ok()) << "another tenant's calls are its own";
 }
 
 TEST_F(Limits, OfStreamsOfOneToken) {
@@ -422,6 +473,38 @@ int64_t ResidentBytes(pid_t pid) {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
+// The most that it ever took.
+int64_t PeakResidentKiB(pid_t pid) {
+  std::ifstream status(absl::StrCat("/proc/", pid, "/status"));
+  for (std::string word; status >> word;) {
+    int64_t kib = 0;
+    if (word == "VmHWM:" && status >> kib) return kib;
+  }
+  return 0;
+}
+
+// As it is written it stands for sixteen million letters, and a matcher that writes it out takes gigabytes.
+TEST_F(Limits, OfAnExpression) {
+  const auto honed = Start({});
+  const rlimit memory{rlim_t{4} << 30, rlim_t{4} << 30};  // the machine's is not for a test to use up
+  if (!kSanitized) { ASSERT_EQ(prlimit(honed->pid(), RLIMIT_AS, &memory, nullptr), 0); }
+  const auto vision = As(*honed, "eyes-0123456789");
+  const auto list = [&](const std::string& expression) {
+    v1::ListRecordsRequest request;
+    request.set_workload_regex(expression);
+    const auto context = vision->Context(absl::Seconds(20));
+    return vision->tune().ListRecords(context.get(), request)->Finish();
+  };
+  ASSERT_TRUE(list("conv|dense").ok());
+  const int64_t before = PeakResidentKiB(honed->pid());
+  for (const std::string& expression : {std::string("(((a{1,255}){1,255}){1,255})"), std::string(1 << 20, '(')}) {
+    const grpc::Status status = list(expression);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+    EXPECT_THAT(status.error_message(), HasSubstr("the expression"));
+  }
+  EXPECT_LT(PeakResidentKiB(honed->pid()) - before, 64 << 10);
+}
+
 // Eight of them are due 400 snapshots of half a megabyte a second.
 TEST_F(Limits, WatchesThatNobodyReadsTakeNoMoreMemory) {
   const auto honed = Start({});
@@ -550,10 +633,10 @@ TEST_F(Limits, HealthIsForEverybody) {
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(slice.begin()), slice.size()), "\x08\x01") << "SERVING";
 }
 
-// Connections that say nothing.
+// Connections that say nothing, from this machine's address 127.0.0.`from`.
 class Idle {
  public:
-  explicit Idle(const std::string& address) {
+  explicit Idle(const std::string& address, uint32_t from = 1) : from_(INADDR_LOOPBACK + from - 1) {
     const size_t colon = address.rfind(':');
     name_.sin_family = AF_INET;
     name_.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(colon + 1))));
@@ -567,6 +650,10 @@ class Idle {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0) return false;
     open_.push_back(fd);
+    sockaddr_in own{};
+    own.sin_family = AF_INET;
+    own.sin_addr.s_addr = htonl(from_);
+    if (bind(fd, reinterpret_cast<const sockaddr*>(&own), sizeof(own)) != 0) return false;
     return connect(fd, reinterpret_cast<const sockaddr*>(&name_), sizeof(name_)) == 0;
   }
   size_t size() const { return open_.size(); }
@@ -580,26 +667,41 @@ class Idle {
   }
 
  private:
+  const uint32_t from_;
   sockaddr_in name_{};
   std::vector<int> open_;
 };
 
+// Waits until the other end has closed so many of theirs at once: those that it takes it closes after ten seconds, for
+// they say nothing.
+bool WaitForClosed(const std::vector<const Idle*>& peers, size_t count) {
+  for (const absl::Time end = absl::Now() + absl::Seconds(5); absl::Now() < end;) {
+    size_t closed = 0;
+    for (const Idle* peer : peers) closed += peer->closed();
+    if (closed >= count) return true;
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  return false;
+}
+
 TEST_F(Limits, IdleConnectionsDoNotStopTheService) {
-  constexpr size_t kWanted = 5000;
+  constexpr size_t kWanted = 5000, kOfAPeer = 1000, kOthers = 300;
   rlimit descriptors{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &descriptors), 0);
+  if (descriptors.rlim_max < kWanted + kOthers) {
+    GTEST_SKIP() << "a process may have " << descriptors.rlim_max << " descriptors here, and " << kWanted + kOthers
+                 << " are needed (ulimit -Hn)";
+  }
   descriptors.rlim_cur = descriptors.rlim_max;
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &descriptors), 0);
-  const size_t may = descriptors.rlim_max > 400 ? static_cast<size_t>(descriptors.rlim_max) - 300 : 100;
-  const size_t count = std::min(kWanted, may);
-  if (count < kWanted)
-    std::printf("%zu instead of %zu connections: a process may have %zu descriptors here\n", count, kWanted,
-                static_cast<size_t>(descriptors.rlim_max));
   const auto honed = Start({});
   const auto before = As(*honed, "eyes-0123456789");
   ASSERT_TRUE(List(*before).ok());
-  Idle idle(honed->address());
-  while (idle.size() < count) ASSERT_TRUE(idle.Connect()) << "after " << idle.size();
+  std::vector<std::unique_ptr<Idle>> peers;
+  for (size_t count = 0; count < kWanted; ++count) {
+    if (count % kOfAPeer == 0) peers.push_back(std::make_unique<Idle>(honed->address(), 2 + peers.size()));
+    ASSERT_TRUE(peers.back()->Connect()) << "after " << count;
+  }
   EXPECT_TRUE(List(*before).ok());
   const auto after = As(*honed, "ears-0123456789");
   ASSERT_NE(after, nullptr);
@@ -617,16 +719,45 @@ TEST_F(Limits, OfConnections) {
   const auto before = As(*honed, "eyes-0123456789");
   ASSERT_TRUE(List(*before).ok());
   {
-    Idle idle(honed->address());
-    while (idle.size() < 40) ASSERT_TRUE(idle.Connect()) << "after " << idle.size();
-    const absl::Time end = absl::Now() + absl::Seconds(60);
-    while (idle.closed() < 20 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(10));
-    EXPECT_GE(idle.closed(), 20u) << "of " << idle.size();
-    EXPECT_LT(idle.closed(), idle.size()) << "some were below the limit";
+    // None of them alone may have more than half.
+    Idle first(honed->address()), second(honed->address(), 2), third(honed->address(), 3);
+    while (first.size() < 20) ASSERT_TRUE(first.Connect() && second.Connect() && third.Connect());
+    EXPECT_TRUE(WaitForClosed({&first, &second, &third}, 40));
+    EXPECT_LT(first.closed() + second.closed() + third.closed(), 60u) << "some were below the limit";
     EXPECT_TRUE(List(*before).ok());
     EXPECT_FALSE(NewConnection(honed->address(), absl::Seconds(1)));
   }
   EXPECT_TRUE(NewConnection(honed->address(), absl::Seconds(60)));
+}
+
+// Who takes all that one address may have takes none of those of others.
+TEST_F(Limits, OfConnectionsOfOnePeer) {
+  const auto honed = Start({"--max-connections", "100", "--max-peer-connections", "10"});
+  {
+    Idle peer(honed->address(), 2), other(honed->address(), 3);
+    while (peer.size() < 200) ASSERT_TRUE(peer.Connect()) << "after " << peer.size();
+    EXPECT_TRUE(WaitForClosed({&peer}, 190)) << peer.closed();
+    EXPECT_LT(peer.closed(), peer.size()) << "some were below the limit";
+    for (int i = 0; i < 10; ++i) ASSERT_TRUE(other.Connect());
+    EXPECT_TRUE(List(*As(*honed, "eyes-0123456789")).ok());
+    EXPECT_EQ(other.closed(), 0u);
+  }
+  bool taken = false;
+  for (const absl::Time end = absl::Now() + absl::Seconds(60); !taken && absl::Now() < end;) {
+    Idle again(honed->address(), 2);
+    for (int i = 0; i < 10; ++i) ASSERT_TRUE(again.Connect());
+    absl::SleepFor(absl::Milliseconds(300));
+    taken = again.closed() == 0;
+  }
+  EXPECT_TRUE(taken) << "those before have ended";
+}
+
+TEST_F(Limits, OnePeerHasNoMoreThanHalfOfTheConnections) {
+  const auto honed = Start({"--max-connections", "20"});
+  Idle peer(honed->address(), 2);
+  while (peer.size() < 40) ASSERT_TRUE(peer.Connect()) << "after " << peer.size();
+  EXPECT_TRUE(WaitForClosed({&peer}, 30)) << peer.closed();
+  EXPECT_TRUE(List(*As(*honed, "eyes-0123456789")).ok());
 }
 
 // Where descriptors run out the daemon turns connections away, and takes them again when others have ended.
@@ -640,9 +771,7 @@ TEST_F(Limits, RunningOutOfDescriptorsEndsNothing) {
     Idle idle(honed->address());
     while (idle.size() < 400) ASSERT_TRUE(idle.Connect()) << "after " << idle.size();
     EXPECT_TRUE(List(*before).ok());
-    const absl::Time end = absl::Now() + absl::Seconds(60);
-    while (idle.closed() < 300 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(10));
-    EXPECT_GE(idle.closed(), 300u) << "what is kept for other than connections is above 100 of 200";
+    EXPECT_TRUE(WaitForClosed({&idle}, 300)) << "what is kept for other than connections is above 100 of 200";
     EXPECT_TRUE(Submit(*before, Job("one", 1)).ok()) << "the database has descriptors left";
   }
   const auto after = As(*honed, "ears-0123456789");

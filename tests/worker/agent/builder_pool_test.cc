@@ -35,16 +35,23 @@ std::string Repeated(const std::string& piece, int times) {
   return text;
 }
 
-TEST(BuilderPool, AWorkloadHasItsOwnProcess) {
+TEST(BuilderPool, ATaskAndAWorkloadHaveTheirOwnProcess) {
   BuilderPool builders(1, "", LayersSomeSystemsLack());
-  ASSERT_EQ(builders.Build({Honest(8)}, kLong)[0].reply().error(), "");
-  const std::set<std::string> first = Children();
-  EXPECT_EQ(first.size(), 1u);
-  ASSERT_EQ(builders.Build({Honest(8)}, kLong)[0].reply().error(), "");
-  EXPECT_EQ(Children(), first);
-  ASSERT_EQ(builders.Build({Honest(16)}, kLong)[0].reply().error(), "");
-  EXPECT_EQ(Children().size(), 1u);
-  EXPECT_NE(Children(), first) << "what it read of one workload could harm the next";
+  // The builder's process once it has built for that task a product of so many rows.
+  const auto process_of = [&](uint64_t task, int rows) {
+    v1::BuildRequest request = Honest(rows);
+    request.set_task(task);
+    EXPECT_EQ(builders.Build({request}, kLong)[0].reply().error(), "");
+    EXPECT_EQ(Children().size(), 1u);
+    return Children();
+  };
+  const std::set<std::string> first = process_of(1, 8);
+  EXPECT_EQ(process_of(1, 8), first);
+  const std::set<std::string> other_workload = process_of(1, 16);
+  EXPECT_NE(other_workload, first) << "what it read of one workload could harm the next";
+  const std::set<std::string> other_task = process_of(2, 16);
+  EXPECT_NE(other_task, other_workload) << "what it read of one tenant could harm another with the same workload";
+  EXPECT_NE(process_of(0, 16), other_task) << "an oracle is made where no candidate was read";
 }
 
 // The compiler of a device's language is opened before the builder locks itself in, and works under the lock: machine

@@ -113,6 +113,42 @@ TEST_F(TrialBatchTest, AChampionIsBuiltAndVerifiedOnce) {
   EXPECT_EQ(champion_.built.reply().generator(), "kept");
 }
 
+// Builders that remember what they were asked for.
+class NotesRequests : public Builders {
+ public:
+  explicit NotesRequests(Builders& builders) : builders_(builders) {}
+  std::vector<v1::BuildOutcome> Build(const std::vector<v1::BuildRequest>& requests, absl::Duration limit) override {
+    asked.insert(asked.end(), requests.begin(), requests.end());
+    return builders_.Build(requests, limit);
+  }
+  std::vector<v1::BuildRequest> asked;
+
+ private:
+  Builders& builders_;
+};
+
+TEST_F(TrialBatchTest, ItsProgramsAreBuiltForItsTask) {
+  NotesRequests builders(builders_);
+  v1::Lease lease;
+  lease.set_task(17);
+  lease.set_trace(kParallel);
+  lease.set_threads(2);
+  lease.set_champion_trace(kTiled);
+  lease.set_champion_us(10);
+  lease.set_build_limit_ms(20000);
+  lease.set_run_limit_ms(10000);
+  TrialBatch batch(
+      *task_, HostTarget().text, builders, &champion_, &noise_, [](const v1::LeaseId&, v1::Phase) {},
+      [](absl::Duration) {});
+  batch.Run({lease});
+  ASSERT_EQ(builders.asked.size(), 2u);
+  for (const v1::BuildRequest& request : builders.asked) EXPECT_EQ(request.task(), 17u) << request.trace();
+  EXPECT_FALSE(builders.asked[0].image_only()) << "it may become the best, and its record have its object";
+  EXPECT_TRUE(builders.asked[1].image_only());
+  EXPECT_FALSE(champion_.built.reply().image().empty());
+  EXPECT_EQ(champion_.built.reply().object(), "");
+}
+
 TEST_F(TrialBatchTest, AnotherChampionIsBuiltAnew) {
   Run(kParallel, kTiled);
   champion_.built.mutable_reply()->set_generator("kept");

@@ -285,6 +285,25 @@ TEST(WorkQueue, AResultOfWhatWentBackIsNone) {
   EXPECT_EQ(request.given_back_size(), 1);
 }
 
+// Of two tenants with the same workload, neither is in a race with what the other wrote.
+TEST(WorkQueue, ABatchIsOfOneTask) {
+  WorkQueue queue;
+  v1::SyncReply lent;
+  for (uint64_t trial = 1; trial <= 4; ++trial) {
+    v1::Lease& lease = *lent.add_want();
+    lease = LeaseOf(trial);
+    lease.set_task(trial % 2);
+  }
+  queue.Apply({}, lent);
+  const auto trials = [&] {
+    std::vector<uint64_t> of_batch;
+    for (const v1::Lease& lease : queue.Take(16)) of_batch.push_back(lease.id().trial());
+    return of_batch;
+  };
+  EXPECT_THAT(trials(), ::testing::ElementsAre(1, 3));
+  EXPECT_THAT(trials(), ::testing::ElementsAre(2, 4));
+}
+
 // A batch that only waits for the turn is not under work: a worker lost meanwhile says nothing about its candidates.
 TEST(WorkQueue, LeasesAreUnderWorkWhenTheyAreTaken) {
   WorkQueue queue;
