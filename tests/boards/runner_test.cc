@@ -16,9 +16,10 @@ using ::testing::HasSubstr;
 constexpr int64_t kElements = 1000;
 constexpr absl::Duration kLong = absl::Minutes(2);
 
-// C[i] = A[i] + B[i + offset]; an offset reads past the end of B.
+// C[i] = A[i] + B[i + offset]; an offset reads past the end of B, by an index of which lowering does not know it, since
+// A has it.
 CompiledKernel Sum(const std::string& target, int offset = 0) {
-  const std::string index = offset == 0 ? "v" : absl::StrCat("v + ", offset);
+  const std::string index = offset == 0 ? "v" : absl::StrCat("T.Cast(\"int32\", A[v]) + ", offset);
   const absl::StatusOr<PrimFunc> func = ParsePrimFunc(absl::StrCat(R"(
 @T.prim_func
 def main(A: T.Buffer((1000,), "float32"), B: T.Buffer((1000,), "float32"), C: T.Buffer((1000,), "float32")):

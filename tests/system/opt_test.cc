@@ -10,7 +10,7 @@ using testing::HasSubstr;
 
 std::string Program(const std::string& index) {
   return "@T.prim_func\n"
-         "def main(A: T.Buffer((64,), \"float32\"), B: T.Buffer((64,), \"float32\")):\n"
+         "def main(A: T.Buffer((64,), \"int32\"), B: T.Buffer((64,), \"int32\")):\n"
          "    for i in range(64):\n"
          "        B[" +
          index + "] = A[i]\n";
@@ -27,7 +27,10 @@ void ExpectFault(const TempFolder& folder, const Arguments& arguments, const std
 TEST(Opt, AProgramAtFaultHasACodeOfItsOwn) {
   const TempFolder folder;
   const std::string file = folder / "p.py";
-  for (const char* index : {"i + 16", "i * 100000000", "i - 100000"}) {
+  WriteAll(file, Program("i + 16"));
+  ExpectFault(folder, {"opt", file, "--run", "llvm", "--output", "B=" + folder / "b.npy"}, "outside of its range");
+  // The values of A are not known before it runs.
+  for (const char* index : {"A[i] % 2 + i + 16", "A[i] % 2 + i * 100000000", "A[i] % 2 + i - 100000"}) {
     WriteAll(file, Program(index));
     ExpectFault(folder, {"opt", file, "--check"}, "is not proven to stay");
     ExpectFault(folder, {"opt", file, "--run", "interp"}, "index 0 of B is ");

@@ -177,7 +177,7 @@ struct NoCuda {
 constexpr NoCuda kNoCuda[] = {
     {"NoLibrary", "/no/such/driver.so", "", "/no/such/driver.so, which HONE_CUDA_LIBRARY names, cannot be opened"},
     {"NoDevice", nullptr, "devices=0", "CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)"},
-    {"TooOld", nullptr, "driver=10020", "of CUDA 10.2, and 11.0 is the oldest that will do"},
+    {"TooOld", nullptr, "driver=10020", "of CUDA 10.2, and 11.4 is the oldest that will do"},
     {"OtherArchitecture", nullptr, "capability=8.0",
      "no CUDA device here runs code for sm_90a: there is 0, Fake GPU 0 (sm_80)", "CUDA 13.0, sm_80, GPU, 4 units"},
 };

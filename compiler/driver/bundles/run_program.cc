@@ -25,6 +25,11 @@ absl::Status FromInterpreter(absl::Status status) {
   return found ? WithExitCode(ExitCode::kProgramFault, std::move(status)) : status;
 }
 
+// So is what lowering proves of it.
+absl::Status FromCompiler(absl::Status status) {
+  return absl::IsInvalidArgument(status) ? WithExitCode(ExitCode::kProgramFault, std::move(status)) : status;
+}
+
 absl::StatusOr<std::optional<TimedRuns>> TimedIfAsked(const std::function<absl::Status()>& run, bool time) {
   HONE_RETURN_IF_ERROR(run());
   if (!time) return std::optional<TimedRuns>();
@@ -112,7 +117,9 @@ absl::StatusOr<std::optional<TimedRuns>> RunCompiled(const ScheduledProgram& pro
                                                      std::vector<NdArray>& args) {
   CompileOptions compile;
   compile.threads = options.threads;
-  HONE_ASSIGN_OR_RETURN(const CompiledKernel kernel, CompileKernel(program, HostTarget(), compile));
+  const absl::StatusOr<CompiledKernel> compiled = CompileKernel(program, HostTarget(), compile);
+  if (!compiled.ok()) return FromCompiler(compiled.status());
+  const CompiledKernel& kernel = *compiled;
   HONE_ASSIGN_OR_RETURN(RunnerClient runner, RunOnce(kernel, program.main, options.threads, args));
   if (!options.time) return std::optional<TimedRuns>();
   // One call alone says how many make a sample.
