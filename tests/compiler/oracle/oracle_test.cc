@@ -209,7 +209,7 @@ struct ElementCase {
 
 void PrintTo(const ElementCase& c, std::ostream* out) { *out << c.name; }
 
-class ElementTest : public testing::TestWithParam<ElementCase> {};
+class ElementTest : public ::testing::TestWithParam<ElementCase> {};
 
 std::string Elementwise(const std::string& value, const std::string& out = "float32") {
   return absl::StrReplaceAll(
@@ -288,7 +288,7 @@ constexpr ElementCase kElementCases[] = {
      0.3},
     {"Cancellation", "(x + y) - y", "x + (y - y)", "T.float32(0) * y", NumericLevel::kDefault},
 };
-INSTANTIATE_TEST_SUITE_P(Functions, ElementTest, testing::ValuesIn(kElementCases),
+INSTANTIATE_TEST_SUITE_P(Functions, ElementTest, ::testing::ValuesIn(kElementCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(OracleTest, AComparisonNearATieMayGoEitherWay) {
