@@ -28,6 +28,8 @@ RuntimeError OpenClDevice::Read(size_t, void*, int64_t, int64_t) { return NotBui
 RuntimeError OpenClDevice::Copy(size_t, size_t, int64_t, int64_t, int64_t) { return NotBuilt(); }
 RuntimeError OpenClDevice::Start(const Launch&) { return NotBuilt(); }
 RuntimeError OpenClDevice::Finish() { return NotBuilt(); }
+RuntimeError OpenClDevice::KeepSequence(const std::function<RuntimeError()>&) { return NotBuilt(); }
+RuntimeError OpenClDevice::StartSequence() { return NotBuilt(); }
 void OpenClDevice::StartClock() {}
 RuntimeError OpenClDevice::EndLap() { return NotBuilt(); }
 RuntimeResult<std::vector<double>> OpenClDevice::StopClock() { return NotBuilt(); }
