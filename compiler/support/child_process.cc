@@ -218,8 +218,8 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const std::string& program, con
     errors[1] = ::open(options.error_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     ok = ok && errors[1] >= 0;
   }
-  Launch launch{program.c_str(), argv.data(), &options, to_child[0], from_child[1], errors[1], {-1, -1}, 0,
-                ::geteuid()};
+  Launch launch{program.c_str(), argv.data(), &options, to_child[0], from_child[1],
+                errors[1],       {-1, -1},    0,        ::geteuid()};
   const Launched launched = !ok                                      ? Launched{.error = errno}
                             : options.namespaces != 0 && !kSanitized ? LaunchInNamespaces(launch)
                                                                      : LaunchOnce(launch);

@@ -228,9 +228,9 @@ absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
   const std::string usual = absl::StrCat(ProgramFolder(), "/", policy.program);
   std::vector<std::string> arguments = {absl::StrCat(sockets[1])};
   if (impl->device) arguments.push_back(impl->folder);
-  absl::StatusOr<ChildProcess> child =
-      ChildProcess::Start(job.program.empty() ? usual : job.program, arguments,
-                          {.pipes = false, .error_pipe = true, .namespaces = policy.namespaces, .inherit = {sockets[1]}});
+  absl::StatusOr<ChildProcess> child = ChildProcess::Start(
+      job.program.empty() ? usual : job.program, arguments,
+      {.pipes = false, .error_pipe = true, .namespaces = policy.namespaces, .inherit = {sockets[1]}});
   ::close(sockets[1]);
   if (!child.ok()) return child.status();
   impl->child = *std::move(child);

@@ -152,8 +152,8 @@ TEST(ChildProcess, KeepsWhatItSaysLastAndIsNotHeldUpByIt) {
 
 // Whatever the kernel gives: the child runs, and says what it is told of it.
 TEST(ChildProcess, RunsInNamespacesOfItsOwn) {
-  absl::StatusOr<ChildProcess> child =
-      ChildProcess::Start("/bin/sh", {"-c", "echo $$; grep -c : /proc/self/net/dev; id -u"}, {.namespaces = kAllNamespaces});
+  absl::StatusOr<ChildProcess> child = ChildProcess::Start(
+      "/bin/sh", {"-c", "echo $$; grep -c : /proc/self/net/dev; id -u"}, {.namespaces = kAllNamespaces});
   ASSERT_TRUE(child.ok()) << child.status();
   std::string output;
   char bytes[256];
