@@ -76,11 +76,22 @@ std::optional<int64_t> EvaluateSize(const Expr& e, const SizeValues& values) {
     const auto found = values.find(ref->var);
     return found == values.end() ? std::nullopt : std::optional(found->second);
   }
-  if (const Cast* cast = e.As<Cast>()) return EvaluateSize(cast->a, values);
-  const Binary* node = e.As<Binary>();
-  if (node == nullptr) return std::nullopt;
-  const std::optional<int64_t> a = EvaluateSize(node->a, values), b = EvaluateSize(node->b, values);
-  return a.has_value() && b.has_value() ? EvalInt(node->op, *a, *b, e.type()) : std::nullopt;
+  if (const Binary* node = e.As<Binary>()) {
+    const DType type = node->a.type();  // of the operands: a comparison's own is bool
+    if (!type.is_scalar() || type.is_float()) return std::nullopt;
+    const std::optional<int64_t> a = EvaluateSize(node->a, values), b = EvaluateSize(node->b, values);
+    return a.has_value() && b.has_value() ? EvalInt(node->op, *a, *b, type) : std::nullopt;
+  }
+  if (const Not* node = e.As<Not>()) {
+    const std::optional<int64_t> a = EvaluateSize(node->a, values);
+    return a.has_value() ? std::optional<int64_t>(*a == 0) : std::nullopt;
+  }
+  if (const Cast* node = e.As<Cast>()) {
+    if (!e.type().is_int() || !(node->a.type().is_int() || node->a.type().is_bool())) return std::nullopt;
+    const std::optional<int64_t> a = EvaluateSize(node->a, values);
+    return a.has_value() ? std::optional(WrapToType(*a, e.type())) : std::nullopt;
+  }
+  return std::nullopt;
 }
 
 absl::StatusOr<std::vector<int64_t>> SizesFromShapes(const PrimFunc& func,

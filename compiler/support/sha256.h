@@ -1,6 +1,7 @@
 // SHA-256 (FIPS 180-4) by OpenSSL: the digest of workloads, objects and models.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,7 +10,8 @@
 
 namespace hone {
 
-std::string Sha256(std::string_view bytes);  // 32 bytes
+inline constexpr size_t kSha256Bytes = 32;
+std::string Sha256(std::string_view bytes);  // so many bytes
 // The same of bytes that come in pieces.
 class Sha256Stream {
  public:

@@ -4,15 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/monotonic_clock.h"
+#include "compiler/support/sha256.h"
 #include "proto/rpc/channel.h"
 
 namespace hone {
-namespace {
-
-constexpr size_t kDigestBytes = 32;
-
-}  // namespace
-
 absl::Status BuildDeposits::Deposit::Append(std::string_view bytes) {
   if (bytes.size() > total_ - bytes_.size()) {
     return absl::InvalidArgumentError(absl::StrCat("put built: more than the ", total_, " bytes it was to have"));
@@ -40,7 +35,7 @@ absl::StatusOr<std::unique_ptr<BuildDeposits::Deposit>> BuildDeposits::Open(uint
 }
 
 absl::Status BuildDeposits::Put(const std::string& digest, std::unique_ptr<Deposit> deposit) {
-  if (deposit->bytes_.size() != deposit->total_ || digest.size() != kDigestBytes) {
+  if (deposit->bytes_.size() != deposit->total_ || digest.size() != kSha256Bytes) {
     return absl::InvalidArgumentError(absl::StrCat("put built: ", deposit->bytes_.size(), " bytes of ", deposit->total_,
                                                    ", with a digest of ", digest.size(), " bytes"));
   }

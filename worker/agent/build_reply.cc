@@ -4,11 +4,12 @@
 #include <cstddef>
 
 #include "compiler/support/printable.h"
+#include "compiler/support/sha256.h"
 
 namespace hone {
 namespace {
 
-constexpr size_t kDigestBytes = 32, kHashBytes = 8, kMostGeneratorBytes = 1 << 10;
+constexpr size_t kHashBytes = 8, kMostGeneratorBytes = 1 << 10;
 constexpr size_t kMostDetailBytes = 400;
 
 bool IsEmptyOr(const std::string& bytes, size_t size) { return bytes.empty() || bytes.size() == size; }
@@ -16,7 +17,7 @@ bool IsEmptyOr(const std::string& bytes, size_t size) { return bytes.empty() || 
 }  // namespace
 
 bool IsBuildReply(const v1::BuildReply& reply) {
-  return IsEmptyOr(reply.object_digest(), kDigestBytes) && IsEmptyOr(reply.program_hash(), kHashBytes) &&
+  return IsEmptyOr(reply.object_digest(), kSha256Bytes) && IsEmptyOr(reply.program_hash(), kHashBytes) &&
          reply.generator().size() <= kMostGeneratorBytes && std::isfinite(reply.seconds()) && reply.seconds() >= 0;
 }
 

@@ -21,7 +21,6 @@
 namespace hone {
 namespace {
 
-constexpr size_t kDigestBytes = 32;
 constexpr char kSuffix[] = ".result";
 
 // A file is the digest of the message, then the message.
@@ -80,8 +79,9 @@ absl::Status Spool::ReadFound() {
     if (!absl::EndsWith(name, kSuffix)) continue;
     HONE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(entry.path().string()));
     v1::TrialResult result;
-    const bool whole = bytes.size() >= kDigestBytes && Sha256(bytes.substr(kDigestBytes)) == bytes.substr(0, 32) &&
-                       result.ParseFromString(bytes.substr(kDigestBytes));
+    const bool whole = bytes.size() >= kSha256Bytes &&
+                       Sha256(bytes.substr(kSha256Bytes)) == bytes.substr(0, kSha256Bytes) &&
+                       result.ParseFromString(bytes.substr(kSha256Bytes));
     if (!whole) {
       spdlog::error("{} is damaged and removed: the trial is made again", entry.path().string());
       ::unlink(entry.path().c_str());

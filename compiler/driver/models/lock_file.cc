@@ -12,7 +12,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
-constexpr size_t kDigestBytes = 32;
 
 // Reads fields and keeps the first complaint.
 class Reader {
@@ -26,7 +25,7 @@ class Reader {
   }
   std::string Digest(const char* name) {
     const std::string hex = Text(name);
-    const bool whole = hex.size() == 2 * kDigestBytes && hex.find_first_not_of("0123456789abcdef") == std::string::npos;
+    const bool whole = hex.size() == 2 * kSha256Bytes && hex.find_first_not_of("0123456789abcdef") == std::string::npos;
     return whole ? absl::HexStringToBytes(hex) : Complain(name, "no digest");
   }
   double Number(const char* name) {

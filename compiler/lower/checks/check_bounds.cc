@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -9,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/arith/analyzer.h"
-#include "compiler/ir/scalar_arith.h"
+#include "compiler/ir/symbolic_sizes.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
 
@@ -33,31 +32,6 @@ struct Scope {
   using Entry = std::variant<Loop, Definition, Expr>;
   std::vector<Entry> entries;
 };
-
-// The value of a scalar integer or bool where variables have these; nullopt where it depends on memory or on what has
-// none.
-std::optional<int64_t> ValueOf(const Expr& e, const std::map<Var, int64_t>& vars) {
-  if (const std::optional<int64_t> constant = ConstantValue(e)) return constant;
-  if (const VarRef* ref = e.As<VarRef>()) {
-    const auto found = vars.find(ref->var);
-    return found == vars.end() ? std::nullopt : std::optional(found->second);
-  }
-  if (const Binary* n = e.As<Binary>()) {
-    if (!n->a.type().is_scalar() || n->a.type().is_float()) return std::nullopt;
-    const std::optional<int64_t> a = ValueOf(n->a, vars), b = ValueOf(n->b, vars);
-    return a.has_value() && b.has_value() ? EvalInt(n->op, *a, *b, n->a.type()) : std::nullopt;
-  }
-  if (const Not* n = e.As<Not>()) {
-    const std::optional<int64_t> a = ValueOf(n->a, vars);
-    return a.has_value() ? std::optional<int64_t>(*a == 0) : std::nullopt;
-  }
-  if (const Cast* n = e.As<Cast>()) {
-    if (!e.type().is_int() || !(n->a.type().is_int() || n->a.type().is_bool())) return std::nullopt;
-    const std::optional<int64_t> a = ValueOf(n->a, vars);
-    return a.has_value() ? std::optional(WrapToType(*a, e.type())) : std::nullopt;
-  }
-  return std::nullopt;
-}
 
 // Looks for values of the loops of a scope, all of whose conditions hold, at which a number is outside of a range.
 class Counterexample {
@@ -86,9 +60,10 @@ class Counterexample {
     if (++steps_ > kMostSteps) return false;
     if (at == scope_.entries.size()) return IsOutside();
     const Scope::Entry& entry = scope_.entries[at];
-    if (const Expr* condition = std::get_if<Expr>(&entry)) return ValueOf(*condition, vars_) == 1 && Search(at + 1);
+    if (const Expr* condition = std::get_if<Expr>(&entry))
+      return EvaluateSize(*condition, vars_) == 1 && Search(at + 1);
     if (const auto* definition = std::get_if<Scope::Definition>(&entry)) {
-      const std::optional<int64_t> value = ValueOf(definition->value, vars_);
+      const std::optional<int64_t> value = EvaluateSize(definition->value, vars_);
       if (value.has_value()) {
         vars_.insert_or_assign(definition->var, *value);
       } else {
@@ -99,7 +74,8 @@ class Counterexample {
     return SearchLoop(std::get<Scope::Loop>(entry), at);
   }
   bool SearchLoop(const Scope::Loop& loop, size_t at) {
-    const std::optional<int64_t> min = ValueOf(loop.range.min, vars_), extent = ValueOf(loop.range.extent, vars_);
+    const std::optional<int64_t> min = EvaluateSize(loop.range.min, vars_),
+                                 extent = EvaluateSize(loop.range.extent, vars_);
     if (!min.has_value() || !extent.has_value()) return false;
     const int64_t tried = relevant_.contains(loop.var) ? *extent : std::min<int64_t>(*extent, 1);
     for (int64_t i = 0; i < tried; ++i) {
@@ -110,8 +86,8 @@ class Counterexample {
     return false;
   }
   bool IsOutside() {
-    const std::optional<int64_t> value = ValueOf(value_, vars_), min = ValueOf(min_, vars_),
-                                 extent = ValueOf(extent_, vars_);
+    const std::optional<int64_t> value = EvaluateSize(value_, vars_), min = EvaluateSize(min_, vars_),
+                                 extent = EvaluateSize(extent_, vars_);
     if (!value.has_value() || !min.has_value() || !extent.has_value()) return false;
     outside_ = *value;
     return *value < *min || *value >= *min + *extent;
@@ -120,7 +96,7 @@ class Counterexample {
   const Scope& scope_;
   const Expr &value_, &min_, &extent_;
   std::set<Var> relevant_;  // variables whose values matter
-  std::map<Var, int64_t> vars_;
+  SizeValues vars_;
   int steps_ = 0;
   std::optional<int64_t> outside_;
 };

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/ir/visit.h"
+#include "tests/compiler/lower/access_walk.h"
 #include "tests/compiler/lower/check_passes.h"
 #include "tests/compiler/schedule/random_schedule.h"
 #include "tests/compiler/schedule/workloads.h"
@@ -18,45 +19,21 @@ struct Life {
   int first = -1, last = -1;  // in accesses since the start of the program
 };
 
-class Lives {
+class Lives : public AccessWalk {
  public:
   explicit Lives(const Stmt& body) { Walk(body); }
   const std::vector<Life>& all() const { return all_; }
 
  private:
-  void Walk(const Stmt& stmt) {
-    if (!stmt) return;
-    if (const Alloc* alloc = stmt.As<Alloc>()) {
-      current_[alloc->buffer] = all_.size();
-      all_.push_back({alloc->buffer});
-      Walk(alloc->body);
-      return;
-    }
-    if (const For* loop = stmt.As<For>()) {
-      for (int iteration = 0; iteration < 2; ++iteration) Walk(loop->body);
-      return;
-    }
-    if (const Store* store = stmt.As<Store>()) {
-      Loads(stmt);
-      Access(store->buffer);
-      return;
-    }
-    if (const TileOp* op = stmt.As<TileOp>()) {
-      for (const BufferRegion& operand : op->operands) Access(operand.buffer);
-      for (const BufferRegion& operand : op->operands) Access(operand.buffer);
-      return;
-    }
-    ForEachChild(
-        stmt, [this](const Stmt& child) { Walk(child); }, [this](const Expr& e) { Loads(e); });
+  bool OnStmt(const Stmt& stmt) override {
+    const Alloc* alloc = stmt.As<Alloc>();
+    if (alloc == nullptr) return false;
+    current_[alloc->buffer] = all_.size();
+    all_.push_back({alloc->buffer});
+    Walk(alloc->body);
+    return true;
   }
-  template <class Root>
-  void Loads(const Root& root) {
-    ForEachExpr(root, [this](const Expr& e) {
-      if (const Load* load = e.As<Load>()) Access(load->buffer);
-      return true;
-    });
-  }
-  void Access(const Buffer& buffer) {
+  void OnAccess(const Buffer& buffer) override {
     const auto found = current_.find(buffer);
     if (found == current_.end()) return;  // a param
     Life& life = all_[found->second];

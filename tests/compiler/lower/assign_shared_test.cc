@@ -17,14 +17,15 @@
 #include "compiler/ir/visit.h"
 #include "compiler/lower/threads/device_program.h"
 #include "compiler/text/text.h"
+#include "tests/compiler/lower/access_walk.h"
 #include "tests/compiler/lower/check_passes.h"
 #include "tests/compiler/lower/thread_schedules.h"
 
 namespace hone::testing {
 namespace {
 
-// What a thread does with shared memory, in the order in which it does it. A condition counts as met.
-class SharedEvents {
+// What a thread does with shared memory, in the order in which it does it.
+class SharedEvents : public AccessWalk {
  public:
   struct Life {
     int first = -1, last = -1;  // accesses, numbered from the start of the kernel
@@ -49,24 +50,10 @@ class SharedEvents {
     bool copies_under_way;
   };
 
-  void Walk(const Stmt& stmt) {
-    if (!stmt) return;
-    if (const For* loop = stmt.As<For>()) {
-      for (int iteration = 0; iteration < 2; ++iteration) Walk(loop->body);
-      return;
-    }
-    if (const Store* store = stmt.As<Store>()) {
-      Loads(stmt);
-      Access(store->buffer);
-      return;
-    }
-    if (const TileOp* op = stmt.As<TileOp>()) {
-      for (const BufferRegion& operand : op->operands) Access(operand.buffer);
-      return;
-    }
-    if (const Evaluate* evaluate = stmt.As<Evaluate>()) return Effect(*evaluate, stmt);
-    ForEachChild(
-        stmt, [this](const Stmt& child) { Walk(child); }, [this](const Expr& e) { Loads(e); });
+  bool OnStmt(const Stmt& stmt) override {
+    const Evaluate* evaluate = stmt.As<Evaluate>();
+    if (evaluate != nullptr) Effect(*evaluate, stmt);
+    return evaluate != nullptr;
   }
   void Effect(const Evaluate& evaluate, const Stmt& stmt) {
     if (IsBarrier(evaluate)) {
@@ -81,18 +68,11 @@ class SharedEvents {
       Loads(stmt);
       const std::optional<Store> store = EffectStore(evaluate);
       if (!store.has_value()) return;
-      Access(store->buffer);
+      OnAccess(store->buffer);
       if (AsyncCopy(evaluate).has_value()) open_.push_back(store->buffer);
     }
   }
-  template <class Root>
-  void Loads(const Root& root) {
-    ForEachExpr(root, [this](const Expr& e) {
-      if (const Load* load = e.As<Load>()) Access(load->buffer);
-      return true;
-    });
-  }
-  void Access(const Buffer& buffer) {
+  void OnAccess(const Buffer& buffer) override {
     const auto found = lives_.find(buffer);
     if (found == lives_.end()) return;
     if (found->second.first < 0) found->second.first = clock_;

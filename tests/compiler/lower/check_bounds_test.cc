@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/interp/interpreter.h"
+#include "tests/compiler/lower/check_case.h"
 #include "tests/compiler/lower/check_passes.h"
 #include "tests/compiler/schedule/campaign.h"
 #include "tests/compiler/schedule/mutants.h"
@@ -13,19 +14,7 @@
 namespace hone {
 namespace {
 
-struct BoundsCase {
-  const char* name;
-  const char* body;   // of main(A: (10, 4), at: (10,) int32 within [0, 10), C: (10, 4))
-  const char* error;  // "": taken; else what the message says
-};
-
-constexpr char kBoundsHead[] = R"py(
-@T.prim_func
-def main(A: T.Buffer((10, 4), "float32"), at: T.Buffer((10,), "int32"), C: T.Buffer((10, 4), "float32")):
-    T.func_attr({"domains": ["", "int[0,10)", ""]})
-)py";
-
-constexpr BoundsCase kBoundsCases[] = {
+constexpr CheckCase kBoundsCases[] = {
     {"ATailUnderAPredicate", R"(    for io, ii, j in T.grid(3, 4, 4):
         with T.block("C"):
             v_i = T.axis.spatial(10, io * 4 + ii)
@@ -121,18 +110,7 @@ constexpr BoundsCase kBoundsCases[] = {
      ""},
 };
 
-TEST(CheckBounds, TellsWhatLeavesABuffer) {
-  for (const BoundsCase& c : kBoundsCases) {
-    SCOPED_TRACE(c.name);
-    const absl::Status status = CheckBounds(ParseOrDie(absl::StrCat(kBoundsHead, c.body)));
-    if (*c.error == '\0') {
-      EXPECT_TRUE(status.ok()) << status;
-    } else {
-      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-      EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr(c.error));
-    }
-  }
-}
+TEST(CheckBounds, TellsWhatLeavesABuffer) { ExpectTellsApart(kBoundsCases, CheckBounds); }
 
 // Whatever the interpreter finds outside is refused, but for what depends on data; what it runs to the end is taken.
 TEST(CheckBounds, AgreesWithTheInterpreter) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "tests/compiler/lower/check_case.h"
 #include "tests/compiler/lower/check_passes.h"
 #include "tests/compiler/schedule/campaign.h"
 #include "tests/compiler/schedule/random_schedule.h"
@@ -62,18 +63,6 @@ TEST(CheckInitialised, LeavesConditionsAlone) {
 
 // ---- Elements that no store writes ----
 
-struct Case {
-  const char* name;
-  const char* body;   // of main(A: (10, 4), at: (10,) int32 within [0, 10), C: (10, 4))
-  const char* error;  // "": taken; else what the message says
-};
-
-constexpr char kHead[] = R"py(
-@T.prim_func
-def main(A: T.Buffer((10, 4), "float32"), at: T.Buffer((10,), "int32"), C: T.Buffer((10, 4), "float32")):
-    T.func_attr({"domains": ["", "int[0,10)", ""]})
-)py";
-
 // P: (3, 4, 4) holds the rows of A, four to a tile, the last of two.
 constexpr char kTiles[] = R"(    P = T.alloc_buffer((3, 4, 4), "float32")
     for io, ii, j in T.grid(3, 4, 4):
@@ -89,7 +78,7 @@ constexpr char kTiles[] = R"(    P = T.alloc_buffer((3, 4, 4), "float32")
             C[v_i, v_j] = P[v_i // 4, v_i % 4, v_j]
 )";
 
-constexpr Case kCases[] = {
+constexpr CheckCase kCases[] = {
     {"ATailUnderMasks", kTiles, ""},
     {"ABoundTooSmall", R"(    P = T.alloc_buffer((10, 4), "float32")
     for i, j in T.grid(9, 4):
@@ -236,17 +225,7 @@ constexpr Case kCases[] = {
      "buffer P is read at 9 of dimension 0, "},
 };
 
-TEST(CheckInitialised, FindsReadsOfWhatNoStoreWrites) {
-  for (const Case& c : kCases) {
-    SCOPED_TRACE(c.name);
-    const absl::Status status = CheckInitialised(ParseOrDie(absl::StrCat(kHead, c.body)));
-    if (*c.error == '\0') {
-      EXPECT_TRUE(status.ok()) << status;
-    } else {
-      EXPECT_THAT(std::string(status.message()), HasSubstr(c.error));
-    }
-  }
-}
+TEST(CheckInitialised, FindsReadsOfWhatNoStoreWrites) { ExpectTellsApart(kCases, CheckInitialised); }
 
 // A loop as long as a symbolic size may write anything, and along a symbolic dimension nothing is known.
 TEST(CheckInitialised, LeavesSymbolicSizesAlone) {

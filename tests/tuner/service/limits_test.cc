@@ -1,11 +1,9 @@
-// What a caller, a tenant or a stranger may take of the daemon: each limit holds, says so, and ends nothing.
+// What a caller or a tenant may take of the daemon: each limit holds, says so, and ends nothing.
 #include <arpa/inet.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <fstream>
 #include <set>
 #include <string_view>
@@ -20,8 +18,7 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
 #include "tests/database/rows_for_tests.h"
-#include "tests/tuner/service/two_tenants.h"
-#include "tuner/service/call_meter.h"
+#include "tests/tuner/service/limits.h"
 
 namespace hone {
 namespace {
@@ -29,112 +26,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-constexpr int64_t kSecond = 1'000'000;
-
-TEST(CallMeter, FillsUpWithTime) {
-  CallMeter meter({.calls_per_second = 10, .streams = 1});
-  int admitted = 0;
-  for (int i = 0; i < 100; ++i) admitted += meter.Charge("a", "t", kSecond).ok();
-  EXPECT_EQ(admitted, 10);
-  EXPECT_TRUE(meter.Charge("b", "t", kSecond).ok()) << "another caller's account";
-  EXPECT_THAT(std::string(meter.Charge("a", "t", kSecond).message()), HasSubstr("a makes more than 10 calls a second"));
-  for (int i = 0; i < 100; ++i) admitted += meter.Charge("a", "t", kSecond + kSecond / 2).ok();
-  EXPECT_EQ(admitted, 15);
-  for (int i = 0; i < 100; ++i) admitted += meter.Charge("a", "t", 1000 * kSecond).ok();
-  EXPECT_EQ(admitted, 25) << "what is not used up is not saved for ever";
-}
-
-TEST(CallMeter, CountsStreamsThatAreOpen) {
-  CallMeter meter({.calls_per_second = 10, .streams = 2});
-  auto first = meter.OpenStream("a", "t", false), second = meter.OpenStream("a", "t", false);
-  ASSERT_TRUE(first.ok() && second.ok());
-  EXPECT_TRUE(absl::IsResourceExhausted(meter.OpenStream("a", "t", false).status()));
-  EXPECT_TRUE(meter.OpenStream("b", "t", false).ok());
-  auto copy = *first;
-  first->reset();
-  EXPECT_FALSE(meter.OpenStream("a", "t", false).ok()) << "a copy of it lives";
-  copy.reset();
-  EXPECT_TRUE(meter.OpenStream("a", "t", false).ok());
-}
-
-TEST(CallMeter, CountsTheThreadsThatStreamsHold) {
-  CallMeter meter({.streams = 2, .streams_of_all = 4});
-  auto first = meter.OpenStream("a", "t", true), second = meter.OpenStream("a", "t", true);
-  auto owners = meter.OpenStream("", "t", true), others = meter.OpenStream("c", "u", true);
-  ASSERT_TRUE(first.ok() && second.ok() && owners.ok() && others.ok());
-  const absl::Status refused = meter.OpenStream("d", "v", true).status();
-  EXPECT_TRUE(absl::IsResourceExhausted(refused));
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("all callers together have 4"));
-  EXPECT_FALSE(meter.OpenStream("", "t", true).ok()) << "the owner's threads are the same";
-  EXPECT_TRUE(meter.OpenStream("d", "v", false).ok()) << "it waits without a thread";
-  second->reset();
-  EXPECT_TRUE(meter.OpenStream("d", "v", true).ok());
-}
-
-// Each certificate more would be an allowance more.
-TEST(CallMeter, CountsTheCallsOfAllCallersOfATenant) {
-  CallMeter meter({.calls_per_second = 10, .tenant_multiple = 2});
-  int admitted = 0;
-  for (int caller = 0; caller < 10; ++caller) {
-    for (int i = 0; i < 5; ++i) admitted += meter.Charge(absl::StrCat("caller ", caller), "vision", kSecond).ok();
-  }
-  EXPECT_EQ(admitted, 20);
-  EXPECT_THAT(std::string(meter.Charge("one more", "vision", kSecond).message()),
-              HasSubstr("tenant vision makes more than 20 calls a second"));
-  EXPECT_TRUE(meter.Charge("ears", "speech", kSecond).ok()) << "another tenant's account";
-  for (int i = 0; i < 1000; ++i) meter.Charge("loud", "speech", kSecond).IgnoreError();
-  for (int i = 0; i < 9; ++i) {
-    EXPECT_TRUE(meter.Charge("ears", "speech", kSecond).ok())
-        << "what is refused the loud one costs its tenant nothing";
-  }
-}
-
-TEST(CallMeter, CountsTheStreamsOfAllCallersOfATenant) {
-  CallMeter meter({.streams = 1, .tenant_multiple = 3, .streams_of_all = 4});
-  std::vector<std::shared_ptr<const void>> open;
-  for (const char* caller : {"a", "b", "c"}) open.push_back(meter.OpenStream(caller, "vision", false).value());
-  EXPECT_THAT(std::string(meter.OpenStream("d", "vision", false).status().message()),
-              HasSubstr("tenant vision has 3 streams open"));
-  EXPECT_TRUE(meter.OpenStream("", "vision", false).ok()) << "the owner's have no limit";
-  open.pop_back();
-  EXPECT_TRUE(meter.OpenStream("d", "vision", false).ok());
-  open.clear();
-  for (const char* caller : {"a", "b"}) open.push_back(meter.OpenStream(caller, "vision", true).value());
-  EXPECT_THAT(std::string(meter.OpenStream("c", "vision", true).status().message()),
-              HasSubstr("tenant vision has 2 submissions, listings, exports and imports open, half of those"));
-  EXPECT_TRUE(meter.OpenStream("c", "vision", false).ok()) << "it waits without a thread";
-  EXPECT_TRUE(meter.OpenStream("ears", "speech", true).ok());
-}
-
-v1::SubmitRequest Job(const std::string& id, int tasks) {
-  v1::SubmitRequest request;
-  request.set_request_id(id);
-  request.set_threads(99);  // no worker has as many: the job waits
-  request.set_numeric(v1::NUMERIC_DEFAULT);
-  for (int i = 0; i < tasks; ++i) {
-    v1::TaskSpec& task = *request.add_tasks();
-    task.mutable_workload()->set_name(absl::StrCat("dense_", i));
-    task.mutable_workload()->set_text(absl::StrCat("text of dense_", i));
-    task.mutable_workload()->set_hash(Sha256(task.workload().text()));
-    task.mutable_workload()->set_flop(1e6);
-    task.set_weight(1);
-  }
-  return request;
-}
-
-grpc::Status Submit(DaemonClient& client, const v1::SubmitRequest& request, uint64_t* job = nullptr) {
-  const absl::StatusOr<v1::SubmitReply> reply = client.Submit(request, absl::Seconds(60));
-  if (job != nullptr) *job = reply.ok() ? reply->job_id() : 0;
-  return ToGrpc(reply.status());
-}
-
-grpc::Status List(DaemonClient& client) {
-  v1::ListJobsReply reply;
-  return client.tune().ListJobs(client.Context().get(), {}, &reply);
-}
-
-class Limits : public TwoTenants {};
 
 TEST_F(Limits, OfCallsOfOneToken) {
   const auto honed = Start({"--max-rate", "3"});
@@ -325,13 +216,6 @@ TEST_F(Limits, OfSilence) {
   }
   const grpc::Status status = pieces->Finish();
   EXPECT_TRUE(status.ok()) << "it took two seconds, and was never silent for one: " << status.error_message();
-}
-
-// A channel with a connection of its own: channels to one address share theirs else, and its streams.
-std::shared_ptr<grpc::Channel> OwnConnection(const std::string& address) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
 TEST_F(Limits, StreamsOfAllCallersLeaveThreadsForOtherCalls) {
@@ -631,154 +515,6 @@ TEST_F(Limits, HealthIsForEverybody) {
   grpc::Slice slice;
   ASSERT_TRUE(reply.DumpToSingleSlice(&slice).ok());
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(slice.begin()), slice.size()), "\x08\x01") << "SERVING";
-}
-
-// Connections that say nothing, from this machine's address 127.0.0.`from`.
-class Idle {
- public:
-  explicit Idle(const std::string& address, uint32_t from = 1) : from_(INADDR_LOOPBACK + from - 1) {
-    const size_t colon = address.rfind(':');
-    name_.sin_family = AF_INET;
-    name_.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(colon + 1))));
-    inet_pton(AF_INET, address.substr(0, colon).c_str(), &name_.sin_addr);
-  }
-  ~Idle() {
-    for (const int fd : open_) close(fd);
-  }
-  // False when the process may have no more descriptors, or the other end does not answer.
-  bool Connect() {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) return false;
-    open_.push_back(fd);
-    sockaddr_in own{};
-    own.sin_family = AF_INET;
-    own.sin_addr.s_addr = htonl(from_);
-    if (bind(fd, reinterpret_cast<const sockaddr*>(&own), sizeof(own)) != 0) return false;
-    return connect(fd, reinterpret_cast<const sockaddr*>(&name_), sizeof(name_)) == 0;
-  }
-  size_t size() const { return open_.size(); }
-  // Those that the other end has closed.
-  size_t closed() const {
-    return static_cast<size_t>(std::ranges::count_if(open_, [](int fd) {
-      char byte = 0;
-      const ssize_t got = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-      return got == 0 || (got < 0 && errno == ECONNRESET);
-    }));
-  }
-
- private:
-  const uint32_t from_;
-  sockaddr_in name_{};
-  std::vector<int> open_;
-};
-
-// Waits until the other end has closed so many of theirs at once: those that it takes it closes after ten seconds, for
-// they say nothing.
-bool WaitForClosed(const std::vector<const Idle*>& peers, size_t count) {
-  for (const absl::Time end = absl::Now() + absl::Seconds(5); absl::Now() < end;) {
-    size_t closed = 0;
-    for (const Idle* peer : peers) closed += peer->closed();
-    if (closed >= count) return true;
-    absl::SleepFor(absl::Milliseconds(10));
-  }
-  return false;
-}
-
-TEST_F(Limits, IdleConnectionsDoNotStopTheService) {
-  constexpr size_t kWanted = 5000, kOfAPeer = 1000, kOthers = 300;
-  rlimit descriptors{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &descriptors), 0);
-  if (descriptors.rlim_max < kWanted + kOthers) {
-    GTEST_SKIP() << "a process may have " << descriptors.rlim_max << " descriptors here, and " << kWanted + kOthers
-                 << " are needed (ulimit -Hn)";
-  }
-  descriptors.rlim_cur = descriptors.rlim_max;
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &descriptors), 0);
-  const auto honed = Start({});
-  const auto before = As(*honed, "eyes-0123456789");
-  ASSERT_TRUE(List(*before).ok());
-  std::vector<std::unique_ptr<Idle>> peers;
-  for (size_t count = 0; count < kWanted; ++count) {
-    if (count % kOfAPeer == 0) peers.push_back(std::make_unique<Idle>(honed->address(), 2 + peers.size()));
-    ASSERT_TRUE(peers.back()->Connect()) << "after " << count;
-  }
-  EXPECT_TRUE(List(*before).ok());
-  const auto after = As(*honed, "ears-0123456789");
-  ASSERT_NE(after, nullptr);
-  EXPECT_TRUE(Submit(*after, Job("one", 1)).ok());
-}
-
-// Whether the daemon takes one within that time.
-bool NewConnection(const std::string& address, absl::Duration limit) {
-  return OwnConnection(address)->WaitForConnected(absl::ToChronoTime(absl::Now() + limit));
-}
-
-// Beyond the limit connections are closed; those before go on, and others are taken when some have ended.
-TEST_F(Limits, OfConnections) {
-  const auto honed = Start({"--max-connections", "20"});
-  const auto before = As(*honed, "eyes-0123456789");
-  ASSERT_TRUE(List(*before).ok());
-  {
-    // None of them alone may have more than half.
-    Idle first(honed->address()), second(honed->address(), 2), third(honed->address(), 3);
-    while (first.size() < 20) ASSERT_TRUE(first.Connect() && second.Connect() && third.Connect());
-    EXPECT_TRUE(WaitForClosed({&first, &second, &third}, 40));
-    EXPECT_LT(first.closed() + second.closed() + third.closed(), 60u) << "some were below the limit";
-    EXPECT_TRUE(List(*before).ok());
-    EXPECT_FALSE(NewConnection(honed->address(), absl::Seconds(1)));
-  }
-  EXPECT_TRUE(NewConnection(honed->address(), absl::Seconds(60)));
-}
-
-// Who takes all that one address may have takes none of those of others.
-TEST_F(Limits, OfConnectionsOfOnePeer) {
-  const auto honed = Start({"--max-connections", "100", "--max-peer-connections", "10"});
-  {
-    Idle peer(honed->address(), 2), other(honed->address(), 3);
-    while (peer.size() < 200) ASSERT_TRUE(peer.Connect()) << "after " << peer.size();
-    EXPECT_TRUE(WaitForClosed({&peer}, 190)) << peer.closed();
-    EXPECT_LT(peer.closed(), peer.size()) << "some were below the limit";
-    for (int i = 0; i < 10; ++i) ASSERT_TRUE(other.Connect());
-    EXPECT_TRUE(List(*As(*honed, "eyes-0123456789")).ok());
-    EXPECT_EQ(other.closed(), 0u);
-  }
-  bool taken = false;
-  for (const absl::Time end = absl::Now() + absl::Seconds(60); !taken && absl::Now() < end;) {
-    Idle again(honed->address(), 2);
-    for (int i = 0; i < 10; ++i) ASSERT_TRUE(again.Connect());
-    absl::SleepFor(absl::Milliseconds(300));
-    taken = again.closed() == 0;
-  }
-  EXPECT_TRUE(taken) << "those before have ended";
-}
-
-TEST_F(Limits, OnePeerHasNoMoreThanHalfOfTheConnections) {
-  const auto honed = Start({"--max-connections", "20"});
-  Idle peer(honed->address(), 2);
-  while (peer.size() < 40) ASSERT_TRUE(peer.Connect()) << "after " << peer.size();
-  EXPECT_TRUE(WaitForClosed({&peer}, 30)) << peer.closed();
-  EXPECT_TRUE(List(*As(*honed, "eyes-0123456789")).ok());
-}
-
-// Where descriptors run out the daemon turns connections away, and takes them again when others have ended.
-TEST_F(Limits, RunningOutOfDescriptorsEndsNothing) {
-  const auto honed = Start({});
-  const auto before = As(*honed, "eyes-0123456789");
-  ASSERT_TRUE(List(*before).ok());
-  const rlimit few{200, 200};
-  ASSERT_EQ(prlimit(honed->pid(), RLIMIT_NOFILE, &few, nullptr), 0);
-  {
-    Idle idle(honed->address());
-    while (idle.size() < 400) ASSERT_TRUE(idle.Connect()) << "after " << idle.size();
-    EXPECT_TRUE(List(*before).ok());
-    EXPECT_TRUE(WaitForClosed({&idle}, 300)) << "what is kept for other than connections is above 100 of 200";
-    EXPECT_TRUE(Submit(*before, Job("one", 1)).ok()) << "the database has descriptors left";
-  }
-  const auto after = As(*honed, "ears-0123456789");
-  ASSERT_NE(after, nullptr);
-  EXPECT_TRUE(List(*after).ok());
-  honed->Signal(SIGTERM);
-  EXPECT_EQ(honed->Wait(), 0) << honed->Errors();
 }
 
 }  // namespace
