@@ -114,7 +114,8 @@ class CoverCheck {
     const Expr last = range.min + range.extent - 1;
     // The region that an inner block declares may end behind the buffer: what it touches does not.
     return (at_least(IntConst(0, declared.min.type())) || at_least(range.min) || at_least(all.min)) &&
-           (at_most(size - 1) || at_most(last) || at_most(all.max) || at_most(Min(size - 1, last)));
+           (at_most(size - 1) || at_most(last) || at_most(all.max) || at_most(Min(size - 1, last)) ||
+            (all.max && at_most(Min(size - 1, all.max))));
   }
 
   using NamedRemainders = std::vector<std::pair<Expr, Var>>;
@@ -167,19 +168,25 @@ class CoverCheck {
            });
   }
 
-  // What the analyzer knows, and what the conditions of the access say of this very expression.
+  // What the analyzer knows, and what the conditions of the access say of the expression: of a multiple of what they
+  // bound, give or take a constant.
   static Bounds BoundsOf(const Expr& e, const BlockAccess& access, Analyzer& known) {
     Bounds bounds = known.ConstBounds(e);
     const Sum value = SumOf(e);
+    if (value.is_constant()) return bounds;
     for (const Expr& condition : access.conditions) {
       for (const Expr& part : Conjuncts(condition)) {
         const std::optional<Expr> at_most_zero = AtMostZero(part);
         if (!at_most_zero.has_value()) continue;
-        Sum above = SumOf(*at_most_zero), below = above;
-        AddScaled(above, value, -1);
-        AddScaled(below, value, 1);
-        if (above.is_constant()) bounds.max = std::min(bounds.max, -above.constant);
-        if (below.is_constant()) bounds.min = std::max(bounds.min, below.constant);
+        const Sum bounded = SumOf(*at_most_zero);
+        const Term* same = FindTerm(bounded, value.terms[0]);
+        if (same == nullptr || value.terms[0].coefficient % same->coefficient != 0) continue;
+        const int64_t factor = value.terms[0].coefficient / same->coefficient;
+        Sum rest = value;
+        AddScaled(rest, bounded, -factor);
+        if (!rest.is_constant()) continue;
+        if (factor > 0) bounds.max = std::min(bounds.max, rest.constant);
+        if (factor < 0) bounds.min = std::max(bounds.min, rest.constant);
       }
     }
     return bounds;

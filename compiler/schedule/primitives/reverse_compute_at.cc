@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "compiler/ir/structural.h"
@@ -72,44 +73,50 @@ absl::StatusOr<Driving> DrivingProducers(const ProgramIndex& index, const Move& 
   return driving;
 }
 
-// Whether each of the producers, over its whole domain, writes all that the block reads over its own in dimension d. A
-// guarded read, such as one of the border of an image, may go where no block writes.
+// Whether each of the producers, over its whole domain, writes all that the block reads over its own, in the dimensions
+// `in_parts`, of which one iteration produces a part. A guarded read, such as one of the border of an image, may go
+// where no block writes, and so may one of the last of a padded layout, whose parts (v // 3, v % 3) do not fill their
+// box.
 bool AllProduced(const ProgramIndex& index, const std::vector<int>& producers, const Block& block,
-                 const BufferRegion& read, size_t d) {
-  const auto over_domain = [d](const Block& b, const BufferRegion& access, Analyzer& known) {
-    SetMap domains;
-    for (const IterVar& iter : b.iters) domains[iter.var] = IntervalSet::FromRange(iter.domain);
-    return EvalRegion(std::span(&access.region[d], 1), domains, known)[0];
+                 const BufferRegion& read, std::span<const size_t> in_parts) {
+  const auto chosen = [in_parts](const BufferRegion& access) {
+    std::vector<Range> region;
+    for (const size_t d : in_parts) region.push_back(access.region[d]);
+    return region;
+  };
+  const auto domains_of = [](const Block& b) {
+    VarRanges domains;
+    for (const IterVar& iter : b.iters) domains[iter.var] = iter.domain;
+    return domains;
   };
   Analyzer known;
-  const IntervalSet reads = over_domain(block, read, known);
-  if (!reads.bounded()) return false;
+  const std::vector<IntervalSet> reads = EvalRegion(chosen(read), ToSets(domains_of(block)), known);
   for (const int producer : producers) {
+    const VarRanges domains = domains_of(index.block(producer));
     for (const BufferRegion& write : index.block(producer).writes) {
       if (!write.buffer.SameAs(read.buffer)) continue;
-      const IntervalSet writes = over_domain(index.block(producer), write, known);
-      if (!writes.bounded() || !known.CanProve(writes.min <= reads.min) || !known.CanProve(writes.max >= reads.max))
-        return false;
+      const std::vector<Range> region = chosen(write);
+      if (!FillsBox(region, domains).ok()) return false;
+      const std::vector<IntervalSet> writes = EvalRegion(region, ToSets(domains), known);
+      for (size_t d = 0; d < reads.size(); ++d) {
+        if (!reads[d].bounded() || !writes[d].bounded() || !known.CanProve(writes[d].min <= reads[d].min) ||
+            !known.CanProve(writes[d].max >= reads[d].max))
+          return false;
+      }
     }
   }
   return true;
 }
 
 // Adds what dimension d of a read, of which one iteration produces the part `produced`, gives of an iteration variable.
-absl::Status AddGiven(const ProgramIndex& index, const Move& move, const std::vector<int>& producers,
-                      const BufferRegion& read, size_t d, const IntervalSet& produced, Analyzer& known,
-                      std::vector<Need>& given) {
+absl::Status AddGiven(const ProgramIndex& index, const Move& move, const BufferRegion& read, size_t d,
+                      const IntervalSet& produced, Analyzer& known, std::vector<Need>& given) {
   const Block& block = index.block(move.block);
   const std::string dim = Message("dimension ", d, " of ", read.buffer);
   const std::optional<AffineIndex> at = AffineIn(read.region[d], block.iters);
   if (!at.has_value() || at->scale < 1 || !IsOver(produced, RangesAroundPlace(index, move))) {
     return Refused(move.where, ": ", dim, " is produced in parts and read at ", read.region[d].min,
                    ", which is not one iteration variable times a number plus a number");
-  }
-  if (!AllProduced(index, producers, block, read, d)) {
-    return Refused(move.where, ": some instances of the block read ", read.buffer, " in dimension ", d, " at ",
-                   read.region[d].min,
-                   ", where the producers under the loop never write; no iteration could take them");
   }
   const IntervalSet set{CeilDiv(produced.min - at->base, at->scale),
                         FloorDiv(produced.max - at->base, IntConst(at->scale))};
@@ -145,11 +152,18 @@ absl::StatusOr<std::vector<Need>> GivenBy(const ProgramIndex& index, const Move&
     }
     if (touched.empty()) continue;
     const std::vector<IntervalSet> produced = UnionOf(touched, known);
+    std::vector<size_t> in_parts;
     for (size_t d = 0; d < produced.size(); ++d) {
       const Expr last = read.buffer.shape()[d] - 1;
       const bool is_whole = (!produced[d].min || known.CanProve(produced[d].min <= IntConst(0))) &&
                             (!produced[d].max || known.CanProve(produced[d].max >= last));
-      if (!is_whole) HONE_RETURN_IF_ERROR(AddGiven(index, move, producers, read, d, produced[d], known, given));
+      if (is_whole) continue;
+      HONE_RETURN_IF_ERROR(AddGiven(index, move, read, d, produced[d], known, given));
+      in_parts.push_back(d);
+    }
+    if (!AllProduced(index, producers, block, read, in_parts)) {
+      return Refused(move.where, ": some instances of the block read ", read.buffer,
+                     " where the producers under the loop never write; no iteration could take them");
     }
   }
   return given;

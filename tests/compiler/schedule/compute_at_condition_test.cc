@@ -116,5 +116,39 @@ TEST(ComputeAt, TakesAStridedBlockWhoseProducerMadeAll) {
   ExpectSound(s, workload);
 }
 
+// ELEMENTS elements in rows of 3; "C" is all three rows, what the last one lacks a constant.
+PrimFunc InRowsOfThree(const char* elements) {
+  return Get(ParsePrimFunc(absl::StrReplaceAll(R"(
+@T.prim_func
+def main(A: T.Buffer((ELEMENTS,), "float32"), C: T.Buffer((3, 3), "float32")):
+    rows = T.alloc_buffer((3, 3), "float32")
+    for i in range(ELEMENTS):
+        with T.block("rows"):
+            v = T.axis.spatial(ELEMENTS, i)
+            rows[v // 3, v % 3] = A[v]
+    for i, j in T.grid(3, 3):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = T.if_then_else(vi * 3 + vj < ELEMENTS, rows[vi, vj], T.float32(-1))
+)",
+                                               {{"ELEMENTS", elements}})));
+}
+absl::Status MoveRowsOfThree(Schedule& s) {
+  return ReverseComputeAt(s, Get(GetBlock(s, "C")), Get(GetLoops(s, Get(GetBlock(s, "rows"))))[0]);
+}
+
+// No element of "rows" is read unwritten, yet two of "C" would have no iteration that computes them.
+TEST(ReverseComputeAt, RefusesTheLastRowOfAPaddedLayout) {
+  Schedule s(InRowsOfThree("7"));
+  EXPECT_TRUE(Says(MoveRowsOfThree(s), "where the producers under the loop never write"));
+}
+
+TEST(ReverseComputeAt, TakesRowsThatAreWhole) {
+  const PrimFunc workload = InRowsOfThree("9");
+  Schedule s(workload);
+  Do(MoveRowsOfThree(s));
+  ExpectSound(s, workload);
+}
+
 }  // namespace
 }  // namespace hone::testing
