@@ -16,8 +16,14 @@
 namespace hone {
 namespace {
 
-absl::StatusCode CodeOf(int result) {
+// `system_error`: errno of the call of the system that failed, where one did. A disk may be found full where SQLite
+// knows of no better name than an error of input or output: when the index of the log grows, when what was written is
+// synced.
+absl::StatusCode CodeOf(int result, int system_error) {
   switch (result & 0xff) {
+    case SQLITE_IOERR:
+      return system_error == ENOSPC || system_error == EDQUOT ? absl::StatusCode::kResourceExhausted
+                                                              : absl::StatusCode::kInternal;
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT: return absl::StatusCode::kDataLoss;
     case SQLITE_FULL: return absl::StatusCode::kResourceExhausted;
@@ -53,10 +59,11 @@ class SqliteQuery : public SqlQuery {
   }
 
   absl::StatusOr<bool> Next() override {
+    errno = 0;
     switch (sqlite3_step(statement_)) {
       case SQLITE_ROW: return true;
       case SQLITE_DONE: return false;
-      default: return connection_.Error("reading or writing");
+      default: return connection_.Error("reading or writing", errno);
     }
   }
   absl::Status Run() override {
@@ -152,21 +159,28 @@ absl::Status SqliteConnection::BackUpTo(const std::string& path) {
   }
   ::close(file);
   sqlite3* target = nullptr;
+  int system_error = 0;
   int result = sqlite3_open_v2(path.c_str(), &target, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
   if (result == SQLITE_OK) {
     sqlite3_backup* backup = sqlite3_backup_init(target, "main", db_, "main");
     result = backup == nullptr ? sqlite3_errcode(target) : sqlite3_backup_step(backup, -1);
+    system_error = sqlite3_system_errno(target);
     if (backup != nullptr) sqlite3_backup_finish(backup);
   }
   sqlite3_close(target);
   if (result == SQLITE_DONE) return absl::OkStatus();
-  return absl::Status(CodeOf(result), absl::StrCat("copying ", path_, " to ", path, ": ", sqlite3_errstr(result)));
+  return absl::Status(CodeOf(result, system_error),
+                      absl::StrCat("copying ", path_, " to ", path, ": ", sqlite3_errstr(result)));
 }
 
-absl::Status SqliteConnection::Error(const std::string& doing) const {
+absl::Status SqliteConnection::Error(const std::string& doing, int system_error) const {
   const int result = db_ == nullptr ? SQLITE_NOMEM : sqlite3_extended_errcode(db_);
+  if (system_error == 0 && db_ != nullptr) system_error = sqlite3_system_errno(db_);
   const char* text = db_ == nullptr ? "out of memory" : sqlite3_errmsg(db_);
-  return absl::Status(CodeOf(result), absl::StrCat(path_, ": ", doing, ": ", text));
+  std::string message = absl::StrCat(path_, ": ", doing, ": ", text);
+  if ((result & 0xff) == SQLITE_IOERR && system_error != 0)
+    absl::StrAppend(&message, " (", std::strerror(system_error), ")");
+  return absl::Status(CodeOf(result, system_error), message);
 }
 
 }  // namespace hone

@@ -30,7 +30,9 @@ class SqliteConnection : public SqlConnection {
   const std::string& name() const override { return path_; }
 
   absl::Status BackUpTo(const std::string& path);      // a consistent copy while in use
-  absl::Status Error(const std::string& doing) const;  // the latest error as a Status
+  // The latest error as a Status. `system_error`: errno after it, 0 before: what SQLite says of it itself
+  // (sqlite3_system_errno) is not there for commits.
+  absl::Status Error(const std::string& doing, int system_error = 0) const;
 
  private:
   SqliteConnection(sqlite3* db, std::string path) : db_(db), path_(std::move(path)) {}

@@ -26,6 +26,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -394,6 +395,16 @@ class LoadedDaemon {
     honed_->Signal(SIGKILL);
     honed_->Wait();
   }
+  // Ends this program, with what the daemon said last, when it has ended by itself.
+  void CheckRuns() {
+    siginfo_t ended{};
+    if (::waitid(P_PID, static_cast<id_t>(pid()), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0)
+      return;
+    const int code = honed_->Wait();
+    const std::string said = honed_->Errors();
+    HONE_CHECK(false) << "honed ended by itself, with code " << code << ": .. "
+                      << said.substr(said.size() - std::min<size_t>(said.size(), 1000));
+  }
   pid_t pid() const { return honed_->pid(); }
   void Signal(int number) { honed_->Signal(number); }
   void FillDisk() { std::ofstream(full_disk_).put('x'); }
@@ -507,6 +518,7 @@ int Soak(const Options& options, const TempFolder& folder) {
     absl::SleepFor(absl::Seconds(5));
     const bool settled = absl::Now() - began > (end - began) / 3;
     DoSomeFault(random, load, daemon, !settled);
+    daemon.CheckRuns();
     ++faults;
     const double hours = absl::ToDoubleHours(absl::Now() - began);
     if (settled) memory.emplace_back(hours, MemoryOf(daemon.pid(), "VmRSS"));

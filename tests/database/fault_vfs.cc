@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -70,9 +71,11 @@ void Apply(const Change& change, const std::string& bytes, size_t at, std::strin
 int FaultNow(int io_error) {
   if (state.before_each) state.before_each();
   if (!state.left.has_value()) return SQLITE_OK;
+  if (state.fault == Fault::kNoIndex && io_error != SQLITE_IOERR_SHMSIZE) return SQLITE_OK;
   if (--*state.left > 0) return SQLITE_OK;
   state.failed = true;
-  return state.fault == Fault::kNoSpace && io_error != SQLITE_IOERR_FSYNC ? SQLITE_FULL : io_error;
+  errno = state.fault == Fault::kNoSpace || state.fault == Fault::kNoIndex ? ENOSPC : EIO;
+  return state.fault == Fault::kNoSpace && io_error == SQLITE_IOERR_WRITE ? SQLITE_FULL : io_error;
 }
 
 int Close(sqlite3_file* file) { return Shim(file)->real()->pMethods->xClose(Shim(file)->real()); }
@@ -127,6 +130,10 @@ int Control(sqlite3_file* file, int what, void* argument) {
 int SectorSize(sqlite3_file*) { return kSector; }
 int Characteristics(sqlite3_file*) { return 0; }  // nothing is promised: no atomic writes, no order
 int ShmMap(sqlite3_file* file, int page, int size, int extend, void volatile** at) {
+  const std::lock_guard<std::recursive_mutex> guard(state.mutex);
+  if (extend != 0) {  // the index of the log grows
+    if (const int fault = FaultNow(SQLITE_IOERR_SHMSIZE); fault != SQLITE_OK) return fault;
+  }
   return Shim(file)->real()->pMethods->xShmMap(Shim(file)->real(), page, size, extend, at);
 }
 int ShmLock(sqlite3_file* file, int offset, int count, int flags) {

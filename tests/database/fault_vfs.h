@@ -12,6 +12,7 @@ namespace hone {
 
 enum class Fault {
   kNoSpace,     // ENOSPC: nothing is written
+  kNoIndex,     // ENOSPC where the log's index would grow, and nowhere else
   kIoError,     // EIO: nothing is written or synced
   kShortWrite,  // EIO after half of the bytes
 };
@@ -22,14 +23,15 @@ class FaultVfs {
   FaultVfs();  // becomes the file system of every connection that is opened from now on, until it goes
   ~FaultVfs();
 
-  // From now on the n-th write, sync or truncation (1: the next) fails, and all after it until Heal.
+  // From now on the n-th write, sync, truncation or growth of the log's index (1: the next) fails, and all after it
+  // until Heal. What is no write is told SQLite as an error of input or output, with errno, as the usual one does.
   void FailFrom(int64_t n, Fault fault);
   void Heal();
   bool failed() const;  // since FailFrom
 
   int64_t reads() const;  // since it was made
 
-  // Called before every write, sync and truncation; may call LosePower. nullptr: nothing is called.
+  // Called before every such operation; may call LosePower. nullptr: nothing is called.
   void BeforeEach(std::function<void()> look);
 
   // Writes into the folder `to` the files as a machine that lost power now could have them: all that was synced, and of

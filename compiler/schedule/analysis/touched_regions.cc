@@ -1,6 +1,7 @@
 #include "compiler/schedule/analysis/touched_regions.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "compiler/arith/iter_map.h"
@@ -83,7 +84,8 @@ bool TakesAllValues(Terms terms) {
   return true;
 }
 
-// The values as sums over variables, no variable in two of them; nullopt when they are not of this form.
+// The values as sums over variables, no variable in two of them; nullopt when they are not of this form. A variable
+// that is subtracted stands as one that is added: it takes the same values in falling order.
 struct VarList {
   std::vector<Var> vars;
   std::vector<Bounds> extents;  // 0 where they depend on more than symbolic sizes
@@ -97,9 +99,9 @@ std::optional<std::vector<Terms>> DisjointSums(std::span<const Expr> values, con
     Terms terms;
     for (size_t i = 0; i < list.vars.size(); ++i) {
       if (form->coefficients[i] == 0 || list.extents[i].max == 1) continue;
-      if (form->coefficients[i] < 0 || list.extents[i].min < 1 || taken[i]) return std::nullopt;
+      if (list.extents[i].min < 1 || taken[i]) return std::nullopt;
       taken[i] = true;
-      terms.push_back({form->coefficients[i], list.extents[i]});
+      terms.push_back({std::abs(form->coefficients[i]), list.extents[i]});
     }
     sums.push_back(std::move(terms));
   }

@@ -60,9 +60,9 @@ SetMap LoopsBetween(const ProgramIndex& index, int outer, int loop) {
   return ranges;
 }
 
-// Returns whether the block ran in every iteration in which it will run: all its conditions, but for those that its
-// domain implies, stand in the new predicate. A variable of one value that is bound to more than that value is a
-// condition that the regions of the block do not show.
+// Returns whether the block ran in every iteration in which it will run: all its conditions stand in the new predicate,
+// those that its domain implies too, since what it touches is worked out for the loops as they are. A variable of one
+// value that is bound to more than that value is a condition that the regions of the block do not show.
 bool KeepsConditions(const ProgramIndex& index, int block, const Expr& new_predicate) {
   const BlockRealize& realize = index.realize(block);
   const VarRanges around = RangesAround(index, block);
@@ -72,9 +72,10 @@ bool KeepsConditions(const ProgramIndex& index, int block, const Expr& new_predi
     if (IsConst(domain.extent, 1) && !known.CanProve(realize.values[i] <= domain.min)) return false;
   }
   const std::vector<Expr> stated = Conjuncts(new_predicate);
-  const std::vector<Expr> conditions = PartsBeyondDomain(realize, around);
+  const std::vector<Expr> conditions = Conjuncts(realize.predicate);
   return std::ranges::all_of(conditions, [&](const Expr& condition) {
-    return std::ranges::any_of(stated, [&](const Expr& other) { return StructuralEqual(condition, other); });
+    return known.CanProve(condition) ||
+           std::ranges::any_of(stated, [&](const Expr& other) { return StructuralEqual(condition, other); });
   });
 }
 

@@ -73,6 +73,15 @@ absl::StatusOr<Driving> DrivingProducers(const ProgramIndex& index, const Move& 
   return driving;
 }
 
+// Whether the block runs on all of its domain: distinct loops, or parts of fused ones, give its variables.
+bool RunsOnAllOfDomain(const ProgramIndex& index, int node) {
+  VarRanges loops;
+  for (const int n : index.LoopsAbove(node)) loops[index.loop(n).var] = Range{index.loop(n).min, index.loop(n).extent};
+  std::vector<Range> values;
+  for (const Expr& value : index.realize(node).values) values.push_back(Range{value, IntConst(1, value.type())});
+  return FillsBox(values, loops).ok();
+}
+
 // Whether each of the producers, over its whole domain, writes all that the block reads over its own, in the dimensions
 // `in_parts`, of which one iteration produces a part. A guarded read, such as one of the border of an image, may go
 // where no block writes, and so may one of the last of a padded layout, whose parts (v // 3, v % 3) do not fill their
@@ -92,6 +101,7 @@ bool AllProduced(const ProgramIndex& index, const std::vector<int>& producers, c
   Analyzer known;
   const std::vector<IntervalSet> reads = EvalRegion(chosen(read), ToSets(domains_of(block)), known);
   for (const int producer : producers) {
+    if (!in_parts.empty() && !RunsOnAllOfDomain(index, producer)) return false;
     const VarRanges domains = domains_of(index.block(producer));
     for (const BufferRegion& write : index.block(producer).writes) {
       if (!write.buffer.SameAs(read.buffer)) continue;
