@@ -30,8 +30,8 @@ struct ImportOptions {
   // Sizes of symbolic dimensions by name ("batch" -> 1); a name that the model does not have is refused. A dimension to
   // which the model gives no name has that of its input and place, "x.0".
   std::map<std::string, int64_t> dims;
-  // Dimensions whose sizes the caller of the compiled model chooses, by name. For ImportOnnxAtSizes: ImportOnnx refuses
-  // them.
+  // Dimensions whose sizes the caller of the compiled model chooses, by name: what is imported at one size alone
+  // refuses them.
   std::map<std::string, SizeRange> ranges;
   // Shapes of inputs by name, for the dimensions that the model leaves open. Where neither says anything a dimension is
   // refused, except that the first one of an input is taken as 1, which Graph::notes says.
@@ -44,22 +44,24 @@ struct ImportOptions {
   // on.
   std::map<std::string, std::vector<std::vector<int64_t>>> sequences;
   std::set<std::string> absent;  // inputs of an optional type that are not given
-  bool sizes_are_open = false;   // Graph::sizes_are_open; ImportOnnxAtSizes sets it
+  // Of a module of the text dialect: the value of the parameter of this name, which is a constant then, or of the
+  // constant kept outside of the text that has this number; nullptr where there is none. Absent: there are none.
+  std::function<absl::StatusOr<std::shared_ptr<const NdArray>>(const std::string& name)> constants;
+  bool sizes_are_open = false;  // Graph::sizes_are_open; ImportOnnxAtSizes sets it
 };
 
+// A model at several sizes of its dimensions: hands `take` the graph of each of `sizes`, which are added to
+// options.dims, in order; its failure ends the import. The file is read once, and the graphs share its constants.
+//
 // Any failure satisfies IsImportError: the file cannot be read (NotFound, ...), is not ONNX or is truncated, or holds
 // what is malformed or not supported (InvalidArgument: one line for each such node, by name and reason, all of them at
 // once).
-absl::StatusOr<Graph> ImportOnnx(const std::string& path, const ImportOptions& options = {});
-// The same from the bytes of a model file; `folder` is where external data lies ("": external data is refused).
-absl::StatusOr<Graph> ImportOnnxBytes(std::string_view bytes, const std::string& folder,
-                                      const ImportOptions& options = {});
-
-// The model at several sizes of its dimensions: hands `take` the graph of each of `sizes`, which are added to
-// options.dims, in order; its failure ends the import. The file is read once, and the graphs share its constants.
 absl::Status ImportOnnxAtSizes(const std::string& path, const ImportOptions& options,
                                std::span<const std::map<std::string, int64_t>> sizes,
                                const std::function<absl::Status(Graph)>& take);
+// A model from the bytes of its file; `folder` is where external data lies ("": external data is refused).
+absl::StatusOr<Graph> ImportOnnxBytes(std::string_view bytes, const std::string& folder,
+                                      const ImportOptions& options = {});
 
 // Whether the status says that a model could not be imported, as opposed to a failure later on.
 bool IsImportError(const absl::Status& status);

@@ -1,4 +1,5 @@
-// An ONNX model as plain structs: what is left of the file once its messages are decoded and its tensors are loaded.
+// A model as plain structs, in ONNX's terms: what is left of a file once its messages are decoded and its tensors are
+// loaded, or of a module of the text dialect once it is read.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/graph/operators/onnx_node.h"
+#include "compiler/ir/stmt.h"
 
 namespace google::protobuf::io {
 class ZeroCopyInputStream;
@@ -56,6 +58,9 @@ struct OnnxModel {
   std::string producer;
   std::map<std::string, std::string> metadata;
   OnnxGraph graph;
+  // ---- Of a module (module_model.h) alone.
+  std::map<std::string, PrimFunc> tensor_functions;  // by name
+  std::vector<std::string> output_elements;          // narrow types of outputs, or none
 };
 
 // Decodes a file of that many bytes, 0 where it is not known; no second copy of it is held in memory. InvalidArgument

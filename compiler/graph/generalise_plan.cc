@@ -44,6 +44,7 @@ class Generaliser {
   }
 
   absl::StatusOr<Plan> Run() {
+    for (const Plan& plan : plans_) HONE_RETURN_IF_ERROR(CheckGeneralises(plan));
     HONE_RETURN_IF_ERROR(CheckSameForm());
     Plan plan;
     plan.model_name = plans_[0].model_name;
@@ -201,6 +202,15 @@ void ShareConstants(const Plan& first, Plan& plan) {
     if (ours == nullptr || theirs == nullptr || ours == theirs) continue;
     if (ours->dtype == theirs->dtype && ours->shape == theirs->shape && ours->data == theirs->data) ours = theirs;
   }
+}
+
+absl::Status CheckGeneralises(const Plan& plan) {
+  const std::vector<std::string> called = CalledFunctions(plan);
+  if (called.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the model calls \"", called[0],
+                   "\", a function of the program that runs it, whose tensors have one shape; give every dimension one "
+                   "size"));
 }
 
 absl::StatusOr<Plan> GeneralisePlan(std::vector<PlanSize> sizes, std::vector<std::vector<int64_t>> points,

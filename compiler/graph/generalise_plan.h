@@ -23,6 +23,10 @@ std::vector<std::vector<int64_t>> SizesToPlanAt(const std::vector<PlanSize>& siz
 // Makes `plan` share the constants that are byte for byte those of `first`: of many plans of a model one copy is held.
 void ShareConstants(const Plan& first, Plan& plan);
 
+// What GeneralisePlan refuses of a plan by itself: FailedPrecondition where it calls a function of the program that
+// runs the model, since a bundle says the shapes of what that is given once and for all.
+absl::Status CheckGeneralises(const Plan& plan);
+
 // plans[i] is the model's at points[i], which SizesToPlanAt gave. A constant that smaller sizes use a part of (the
 // first rows of a table, a corner of a mask) is whole. FailedPrecondition names what differs otherwise: the kernel,
 // constant or tensor, and the sizes.

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -56,12 +57,13 @@ struct Node {
 struct Graph {
   std::string name;
   std::vector<GraphValue> values;
-  std::vector<Node> nodes;                   // in topological order
-  std::vector<int> inputs, outputs;          // in the model's order; a value may be an output twice
-  std::vector<std::string> output_names;     // one for each output: two outputs may be one value
-  std::vector<std::string> output_elements;  // GraphValue::element of each, or no entries at all
-  std::vector<std::string> notes;            // what was assumed at import, in whole sentences
-  std::string file_digest;                   // SHA-256 of the file that it was imported from, "" when it was not
+  std::vector<Node> nodes;                    // in topological order
+  std::vector<int> inputs, outputs;           // in the model's order; a value may be an output twice
+  std::vector<std::string> output_names;      // one for each output: two outputs may be one value
+  std::vector<std::string> output_elements;   // GraphValue::element of each, or no entries at all
+  std::map<std::string, PrimFunc> functions;  // tensor functions that "call_tir" nodes call, by name
+  std::vector<std::string> notes;             // what was assumed at import, in whole sentences
+  std::string file_digest;                    // SHA-256 of the file that it was imported from, "" when it was not
   // What constant folding may still spend, in interpreted elements: a small file must not cost minutes or gigabytes.
   // Beyond it, operators on constants are left to run time.
   int64_t fold_budget = int64_t{1} << 27;

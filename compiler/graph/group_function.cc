@@ -221,11 +221,47 @@ double Touched(const PrimFunc& func, const Buffer& param) {
   return touches > 0 ? std::min(elements, touches) : elements;
 }
 
+// Operations on floating-point numbers of one run, as they stand in the blocks.
+double OperationsOf(const PrimFunc& func) {
+  double flop = 0;
+  ForEachStmt(func.body, [&](const Stmt& stmt) {
+    const BlockRealize* realize = stmt.As<BlockRealize>();
+    if (realize == nullptr || realize->block.iters.empty()) return true;  // the root, or a scalar's block
+    double instances = 1, operations = 0;
+    for (const IterVar& iter : realize->block.iters)
+      instances *= static_cast<double>(ConstantValue(iter.domain.extent).value_or(1));
+    ForEachExpr(realize->block.body, [&](const Expr& e) {
+      const bool is_operation = e.As<Binary>() != nullptr || e.As<Call>() != nullptr;
+      operations += is_operation && e.type().is_float() ? 1 : 0;
+      return true;
+    });
+    flop += instances * operations;
+    return false;
+  });
+  return flop;
+}
+
+// What is known of the params of the group's function: which are constants, which values they take.
+Attrs ParamAttrs(const Graph& graph, const Group& group, const std::vector<int>& inputs) {
+  Attrs attrs;
+  std::vector<int64_t> constants;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (graph.values[inputs[i]].is_constant()) constants.push_back(static_cast<int64_t>(i));
+  }
+  if (!constants.empty()) attrs["constants"] = constants;
+  std::vector<std::string> domains = ParamDomains(graph, group, inputs);
+  domains.resize(inputs.size() + graph.nodes[group.nodes.back()].outputs.size());
+  if (std::any_of(domains.begin(), domains.end(), [](const std::string& d) { return !d.empty(); }))
+    attrs["domains"] = domains;
+  return attrs;
+}
+
 }  // namespace
 
 std::string GroupName(const Graph& graph, const Group& group) {
   constexpr size_t kMostNames = 6;
   const Node& last = graph.nodes[group.nodes.back()];
+  if (FindOp(last.op)->calls_function) return StringAttr(last.attrs, "function");
   std::string name;
   std::vector<std::string> before, after;
   for (const int n : group.nodes) {
@@ -254,22 +290,20 @@ std::string GroupName(const Graph& graph, const Group& group) {
 absl::StatusOr<GroupFunction> MakeGroupFunction(const Graph& graph, const Group& group) {
   GroupFunction result;
   result.name = GroupName(graph, group);
-  Lowering lowering(graph, group);
-  const std::vector<te::Tensor> outputs = lowering.Run();
-  result.params = lowering.inputs();
-  const std::vector<int>& results = graph.nodes[group.nodes.back()].outputs;
-  result.params.insert(result.params.end(), results.begin(), results.end());
-  Attrs attrs;
-  std::vector<int64_t> constants;
-  for (size_t i = 0; i < lowering.inputs().size(); ++i) {
-    if (graph.values[lowering.inputs()[i]].is_constant()) constants.push_back(static_cast<int64_t>(i));
+  const Node& last = graph.nodes[group.nodes.back()];
+  if (FindOp(last.op)->calls_function) {
+    result.func = graph.functions.at(StringAttr(last.attrs, "function"));
+    result.func.name = "main";
+    result.func.attrs = ParamAttrs(graph, group, last.inputs);
+    result.func.attrs["outputs"] = static_cast<int64_t>(last.outputs.size());
+    result.params = last.inputs;
+  } else {
+    Lowering lowering(graph, group);
+    const std::vector<te::Tensor> outputs = lowering.Run();
+    result.params = lowering.inputs();
+    result.func = te::CreatePrimFunc(lowering.placeholders(), outputs, "main", ParamAttrs(graph, group, result.params));
   }
-  if (!constants.empty()) attrs["constants"] = constants;
-  std::vector<std::string> domains = ParamDomains(graph, group, lowering.inputs());
-  domains.resize(result.params.size());
-  if (std::any_of(domains.begin(), domains.end(), [](const std::string& d) { return !d.empty(); }))
-    attrs["domains"] = domains;
-  result.func = te::CreatePrimFunc(lowering.placeholders(), outputs, "main", std::move(attrs));
+  result.params.insert(result.params.end(), last.outputs.begin(), last.outputs.end());
   HONE_RETURN_IF_ERROR(Annotate(Verify(result.func), absl::StrCat("the kernel ", result.name)));
   for (const int n : group.nodes) {
     const Node& node = graph.nodes[n];
@@ -278,7 +312,8 @@ absl::StatusOr<GroupFunction> MakeGroupFunction(const Graph& graph, const Group&
     for (const int v : node.inputs) in.push_back(graph.type(v));
     for (const int v : node.outputs) out.push_back(graph.type(v));
     const double elements = static_cast<double>(*NumElements(out[0].shape));
-    if (info->flop != nullptr) result.flop += info->flop(in, node.attrs, out);
+    if (info->calls_function) result.flop += OperationsOf(result.func);
+    else if (info->flop != nullptr) result.flop += info->flop(in, node.attrs, out);
     else if (info->kind == OpKind::kElementwise) result.flop += elements;
   }
   for (const Buffer& param : result.func.params) result.bytes += Touched(result.func, param) * param.type().bytes();

@@ -7,7 +7,14 @@
 
 namespace hone {
 
-absl::StatusOr<std::vector<NdArray>> RunPlan(const Plan& plan, std::span<const NdArray> inputs, const RunTask& run) {
+absl::StatusOr<std::vector<NdArray>> RunPlan(const Plan& plan, std::span<const NdArray> inputs, const RunTask& run,
+                                             const PackedFunctions& packed) {
+  for (const std::string& name : CalledFunctions(plan)) {
+    if (packed.count(name) == 0) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the model calls \"", name, "\", which only the program that runs it has"));
+    }
+  }
   if (inputs.size() != plan.inputs.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the model has ", plan.inputs.size(), " inputs, ", inputs.size(), " are given"));
@@ -23,8 +30,8 @@ absl::StatusOr<std::vector<NdArray>> RunPlan(const Plan& plan, std::span<const N
     storage[plan.inputs[i]] = inputs[i];
   }
   for (const PlanStep& step : plan.steps) {
-    const PlanTask& task = plan.tasks[step.task];
-    const size_t first_output = step.tensors.size() - static_cast<size_t>(task.func.num_outputs());
+    const int num_outputs = step.is_call() ? step.outputs : plan.tasks[step.task].func.num_outputs();
+    const size_t first_output = step.tensors.size() - static_cast<size_t>(num_outputs);
     std::vector<NdArray> args;
     for (size_t i = 0; i < step.tensors.size(); ++i) {
       const PlanTensor& tensor = plan.tensors[step.tensors[i]];
@@ -37,7 +44,8 @@ absl::StatusOr<std::vector<NdArray>> RunPlan(const Plan& plan, std::span<const N
       args.back().shape = tensor.shape;
       args.back().dtype = tensor.dtype;
     }
-    HONE_RETURN_IF_ERROR(Annotate(run(task, args), absl::StrCat("running ", task.name)));
+    const absl::Status ran = step.is_call() ? packed.at(step.packed)(args) : run(plan.tasks[step.task], args);
+    HONE_RETURN_IF_ERROR(Annotate(ran, absl::StrCat("running ", NameOf(plan, step))));
     for (size_t i = first_output; i < step.tensors.size(); ++i) {
       const int held = root(step.tensors[i]);
       args[i].shape = plan.tensors[held].shape;
@@ -54,9 +62,11 @@ absl::StatusOr<std::vector<NdArray>> RunPlan(const Plan& plan, std::span<const N
   return outputs;
 }
 
-absl::StatusOr<std::vector<NdArray>> InterpretPlan(const Plan& plan, std::span<const NdArray> inputs) {
-  return RunPlan(plan, inputs,
-                 [](const PlanTask& task, std::vector<NdArray>& args) { return Interpret(task.func, args); });
+absl::StatusOr<std::vector<NdArray>> InterpretPlan(const Plan& plan, std::span<const NdArray> inputs,
+                                                   const PackedFunctions& packed) {
+  return RunPlan(
+      plan, inputs, [](const PlanTask& task, std::vector<NdArray>& args) { return Interpret(task.func, args); },
+      packed);
 }
 
 }  // namespace hone

@@ -71,6 +71,7 @@ struct OpInfo {
   Reduces reduces = Reduces::kNothing;          // a reduction or normalisation, of its first input
   std::vector<std::string_view> per_dimension;  // attributes with an entry a dimension, along which all is done alike
   bool takes_channels_first = false;            // with "channels_first" image and result have channels first
+  bool calls_function = false;       // is a call of the tensor function of Graph::functions that "function" names
   bool is_matrix_product = false;    // rows of input 0 times columns of input 1, as tile instructions have it
   bool multiplies_integers = false;  // is a product of integers as well (integer_product.h)
   // Linear in input 1, whose last dimension is the result's: a factor for each channel may be multiplied into either.

@@ -2,8 +2,11 @@
 // computes the same (up to rounding where it says so), and may be run alone.
 #pragma once
 
+#include <functional>
 #include <set>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "compiler/graph/graph.h"
@@ -51,7 +54,16 @@ bool MultipliesBfloat16(const std::set<std::string>& features);
 // none multiplies bytes: widened once, where an operand is made, not for each product. Exact.
 absl::Status Int16Products(Graph& graph, const std::set<std::string>& features);
 
-// All of them but the last two, until nothing changes.
+// All of them but the last two, once through one list (passes/optimize.cc). A second time merges equal nodes that the
+// last of them leave, which gives no network of tests/models/exported fewer kernels.
 absl::Status Optimize(Graph& graph);
+
+// Each by name, "fold_constants": the list of Optimize, "optimize" itself, then the last two. For `hone opt --pass` and
+// tests. `features`: of the target, for the last two.
+struct GraphPass {
+  const char* name;
+  std::function<absl::Status(Graph& graph, const std::set<std::string>& features)> run;
+};
+std::span<const GraphPass> GraphPasses();
 
 }  // namespace hone

@@ -36,9 +36,13 @@ struct PlanTensor {
   std::vector<SizePolynomial> extents = {};
 };
 
+// A run of a task, or a call of a function that only the program that runs the model has.
 struct PlanStep {
-  int task = 0;
-  std::vector<int> tensors;  // one for each param of the task's function, in its order
+  int task = 0;              // -1: a call
+  std::vector<int> tensors;  // one for each param of the task's function, in its order; inputs, then outputs
+  std::string packed = {};   // of a call: the name of the function
+  int outputs = 0;           // of a call: how many of the tensors it writes, the last ones
+  bool is_call() const { return task < 0; }
 };
 
 struct PlanTask {
@@ -58,5 +62,10 @@ struct Plan {
   std::vector<int> inputs, outputs;  // tensors, in the model's order
   std::vector<PlanSize> sizes = {};  // symbolic ones
 };
+
+// What a step runs: the name of its task or of the function that it calls.
+const std::string& NameOf(const Plan& plan, const PlanStep& step);
+// The functions that the program has to have which runs the model, each once, by name.
+std::vector<std::string> CalledFunctions(const Plan& plan);
 
 }  // namespace hone

@@ -27,6 +27,11 @@ class Planner {
     for (const int input : graph_.inputs) plan_.inputs.push_back(Tensor(input));
     for (const int output : graph_.outputs) plan_.outputs.push_back(Output(output));
     for (const Group& group : FormGroups(graph_, fuse)) {
+      const Node& first = graph_.nodes[group.nodes.front()];
+      if (first.op == "call_packed") {  // opaque, so the only one of its group
+        HONE_RETURN_IF_ERROR(AddCall(first));
+        continue;
+      }
       HONE_ASSIGN_OR_RETURN(GroupFunction function, MakeGroupFunction(graph_, group));
       std::vector<int> tensors;
       for (const int value : function.params) tensors.push_back(Tensor(value));
@@ -110,6 +115,20 @@ class Planner {
     plan_.steps.push_back({task, std::move(tensors)});
   }
 
+  absl::Status AddCall(const Node& node) {
+    PlanStep step{.task = -1,
+                  .tensors = {},
+                  .packed = StringAttr(node.attrs, "function"),
+                  .outputs = static_cast<int>(node.outputs.size())};
+    if (step.packed.empty())
+      return absl::InvalidArgumentError(absl::StrCat("node \"", node.name, "\" calls a function without a name"));
+    for (const std::vector<int>* values : {&node.inputs, &node.outputs}) {
+      for (const int value : *values) step.tensors.push_back(Tensor(value));
+    }
+    plan_.steps.push_back(std::move(step));
+    return absl::OkStatus();
+  }
+
   absl::Status AddCopy(const Copy& copy) {
     const TensorType& type = graph_.type(copy.value);
     GroupFunction function;
@@ -156,7 +175,7 @@ std::string ToText(const Plan& plan) {
       absl::StrCat("plan ", plan.model_name, ": ", plan.steps.size(), " steps, ", plan.tasks.size(), " tasks\n");
   for (const PlanStep& step : plan.steps) {
     absl::StrAppend(
-        &text, "  ", plan.tasks[step.task].name, "(",
+        &text, "  ", NameOf(plan, step), "(",
         absl::StrJoin(step.tensors, ", ", [&](std::string* out, int t) { absl::StrAppend(out, tensor_text(t)); }),
         ")\n");
   }

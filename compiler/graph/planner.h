@@ -2,10 +2,12 @@
 //
 // A group is one anchor (convolution, product, pooling, reduction, softmax, layer norm) with the elementwise operators
 // that follow it, and for reductions and products those in front of it; or a chain of elementwise and moving operators.
-// It has one output. Reshapes are views and belong to no group.
+// It has one output. Reshapes are views and belong to no group. A call of a function that only the program that runs
+// the model has is no task.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -30,11 +32,16 @@ struct PlanOptions {
 absl::StatusOr<Plan> MakePlan(Graph graph, const PlanOptions& options = {});
 
 // The plan run step by step, each step by `run` on the arguments of its task's function. Inputs in the plan's order;
-// outputs likewise. InvalidArgument when an input has another type or shape than the plan's.
+// outputs likewise. InvalidArgument when an input has another type or shape than the plan's, FailedPrecondition names a
+// function that the plan calls and `packed` has not.
 using RunTask = std::function<absl::Status(const PlanTask& task, std::vector<NdArray>& args)>;
-absl::StatusOr<std::vector<NdArray>> RunPlan(const Plan& plan, std::span<const NdArray> inputs, const RunTask& run);
+using PackedFunction = std::function<absl::Status(std::vector<NdArray>& args)>;  // reads inputs, writes outputs
+using PackedFunctions = std::map<std::string, PackedFunction>;
+absl::StatusOr<std::vector<NdArray>> RunPlan(const Plan& plan, std::span<const NdArray> inputs, const RunTask& run,
+                                             const PackedFunctions& packed = {});
 // The same in the interpreter: for small shapes.
-absl::StatusOr<std::vector<NdArray>> InterpretPlan(const Plan& plan, std::span<const NdArray> inputs);
+absl::StatusOr<std::vector<NdArray>> InterpretPlan(const Plan& plan, std::span<const NdArray> inputs,
+                                                   const PackedFunctions& packed = {});
 
 // The plan as text: steps with their tasks and tensors.
 std::string ToText(const Plan& plan);

@@ -4,6 +4,9 @@
 // function is called in destination-passing style: `CallTir` names what it gives back, the caller makes room for it.
 // Nodes are immutable and reached through the shared handle `GraphExpr`, as expressions are (expr.h); the reader makes
 // them, and StructuralEqual compares them up to the names of values and of symbolic sizes.
+//
+// This is a graph as text has it. Passes, fusion and plans work on Graph (compiler/graph/graph.h): ImportModule
+// (compiler/frontend/module_import.h) makes one of a module, ModuleOf (compiler/graph/module_of_graph.h) the reverse.
 #pragma once
 
 #include <cstdint>

@@ -96,6 +96,7 @@ absl::Status CheckKernelsFit(const Plan& plan, std::span<const PackagedKernel> k
   const std::vector<std::vector<int>> of = KernelsOfTasks(plan, kernels);
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const PlanStep& step = plan.steps[s];
+    if (step.is_call()) continue;
     for (const int k : of[step.task]) {
       HONE_RETURN_IF_ERROR(Annotate(CheckKernelFits(plan, step, kernels[k].kernel.set, kernels[k].only_for.has_value()),
                                     absl::StrCat("step ", s, ", task `", plan.tasks[step.task].name, "`")));
@@ -142,6 +143,9 @@ class GraphBuilder {
     lives_.push_back({bytes, first, last});
     return static_cast<int>(graph_.tensors.size()) - 1;
   }
+  static std::string ElementOf(const PlanTensor& tensor) {
+    return tensor.element.empty() ? ToText(tensor.dtype) : tensor.element;
+  }
   absl::StatusOr<int> NewConstant(const std::string& name, std::string_view bytes) {
     HONE_ASSIGN_OR_RETURN(const int64_t offset, constants_.Add(bytes));
     const auto [at, is_new] =
@@ -154,7 +158,7 @@ class GraphBuilder {
   }
 
   BundlePort PortOf(const PlanTensor& tensor, int index) {
-    BundlePort port{tensor.name, tensor.element.empty() ? ToText(tensor.dtype) : tensor.element, tensor.shape, index};
+    BundlePort port{tensor.name, ElementOf(tensor), tensor.shape, index};
     for (const SizePolynomial& extent : tensor.extents) port.extents.push_back(ExtentOf(extent));
     return port;
   }
@@ -220,6 +224,7 @@ class GraphBuilder {
     std::vector<ConstantToPack> wanted;
     std::vector<PackedKey> keys;
     for (const PlanStep& step : plan_.steps) {
+      if (step.is_call()) continue;
       for (const int k : kernels_of_[step.task]) {
         for (size_t i = 0; i < step.tensors.size(); ++i) {
           const int prepared = PreparedIndex(kernels_[k].kernel.set, static_cast<int>(i));
@@ -249,9 +254,10 @@ class GraphBuilder {
   }
 
   absl::Status AddStep(int s) {
-    const int task = plan_.steps[s].task;
+    const PlanStep& step = plan_.steps[s];
+    if (step.is_call()) return AddCall(s);
     BundleStep out;
-    for (const int k : kernels_of_[task]) {
+    for (const int k : kernels_of_[step.task]) {
       HONE_ASSIGN_OR_RETURN(std::vector<int> tensors, TensorsOf(s, k));
       if (!kernels_[k].only_for.has_value()) {
         out.kernel = k;
@@ -264,14 +270,23 @@ class GraphBuilder {
     return absl::OkStatus();
   }
 
-  // The tensors of a step that runs by this kernel.
+  absl::Status AddCall(int s) {
+    const PlanStep& step = plan_.steps[s];
+    BundleStep out{.kernel = -1, .tensors = {}, .function = step.packed, .outputs = step.outputs};
+    for (const int t : step.tensors) out.arguments.push_back({ElementOf(plan_.tensors[t]), plan_.tensors[t].shape});
+    HONE_ASSIGN_OR_RETURN(out.tensors, TensorsOf(s, -1));
+    graph_.steps.push_back(std::move(out));
+    return absl::OkStatus();
+  }
+
+  // The tensors of a step that runs by this kernel, or with -1 is a call.
   absl::StatusOr<std::vector<int>> TensorsOf(int s, int kernel) {
     const PlanStep& step = plan_.steps[s];
     std::vector<int> tensors;
     for (size_t i = 0; i < step.tensors.size(); ++i) {
       const int root = RootOf(plan_, step.tensors[i]);
       const PlanTensor& tensor = plan_.tensors[root];
-      const int prepared = PreparedIndex(kernels_[kernel].kernel.set, static_cast<int>(i));
+      const int prepared = kernel < 0 ? -1 : PreparedIndex(kernels_[kernel].kernel.set, static_cast<int>(i));
       if (prepared >= 0) {
         tensors.push_back(packed_constant_.at({root, kernel, prepared}));
       } else if (tensor.kind == PlanTensor::kConstant) {
@@ -377,14 +392,25 @@ std::string Manifest(const Plan& plan, std::span<const PackagedKernel> kernels, 
                    {"kernels", std::move(items)}};
   for (const BundleSize& size : graph.sizes)
     manifest["sizes"].push_back({{"name", size.name}, {"min", size.min}, {"max", size.max}});
+  const std::vector<std::string> called = CalledFunctions(plan);
+  if (!called.empty()) manifest["functions"] = called;
   // Names come from models and may not be UTF-8; a manifest is.
   return manifest.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
 
+absl::Status CheckFitsDevice(const Plan& plan) {
+  const std::vector<std::string> called = CalledFunctions(plan);
+  if (called.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the model calls \"", called[0],
+                   "\", a function of the program that runs it: only bundles for CPUs can do that"));
+}
+
 absl::Status WriteBundle(const Plan& plan, std::span<const PackagedKernel> kernels, const BundleOptions& options,
                          const std::string& path) {
+  if (options.gpu.has_value()) { HONE_RETURN_IF_ERROR(CheckFitsDevice(plan)); }
   HONE_RETURN_IF_ERROR(CheckKernelsFit(plan, kernels));
   LinkedKernels linked;
   if (options.gpu.has_value()) {

@@ -71,13 +71,17 @@ struct BundleOptions {
   std::string digest;        // SHA-256 that the file must have; "": any
 };
 
+// Of a plan for a device: InvalidArgument where it calls a function of the program that runs it, which is the host's.
+absl::Status CheckFitsDevice(const Plan& plan);
+
 // Writes the bundle: one kernel for each task of the plan, in its order, then those that are only for some sizes, of
 // which the first that fits counts. Links the objects (those for a device stay
 // sources), has constant operands
 // packed by `options.start_packer` (equal results are stored once), places every intermediate. No code of a kernel runs
 // in this process. Constants go into the file one by one, so that of their packed forms only `options.pack_threads` are
 // in memory. The file appears whole or not at all (AtomicFile). InvalidArgument when the kernels do not fit the plan,
-// FailedPrecondition when constants cannot be packed here, or the file is not what `options.digest` asks for.
+// FailedPrecondition when constants cannot be packed here, or the file is not what `options.digest` asks for; and what
+// CheckFitsDevice says.
 absl::Status WriteBundle(const Plan& plan, std::span<const PackagedKernel> kernels, const BundleOptions& options,
                          const std::string& path);
 

@@ -261,16 +261,59 @@ struct ThreadPool {
   ~ThreadPool() { hone_thread_pool_free(handle); }
 };
 
+// An array over memory that stays the runtime's; `Options` are nb::ro where it cannot be written.
+template <class... Options>
+nb::object ViewOf(const DLTensor& tensor) {
+  const std::vector<size_t> shape(tensor.shape, tensor.shape + tensor.ndim);
+  const nb::dlpack::dtype type{tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes};
+  const auto view = [&]<class Framework>(Framework) {
+    const nb::ndarray<Options..., Framework> array(tensor.data, shape.size(), shape.data(), nb::handle(), nullptr,
+                                                   type);
+    return nb::cast(array, nb::rv_policy::reference);
+  };
+  return tensor.dtype.code == kDLBfloat ? view(nb::array_api()) : view(nb::numpy());  // NumPy has no bfloat16
+}
+
+// A HoneFunction::call: `context` is a Python callable.
+int32_t CallPython(void* context, const DLTensor* inputs, int32_t num_inputs, const DLTensor* outputs,
+                   int32_t num_outputs, char* error) {
+  const nb::gil_scoped_acquire lock;
+  std::string what;
+  try {
+    nb::list arguments;
+    for (int32_t i = 0; i < num_inputs; ++i) arguments.append(ViewOf<nb::ro>(inputs[i]));
+    for (int32_t i = 0; i < num_outputs; ++i) arguments.append(ViewOf<>(outputs[i]));
+    nb::handle(static_cast<PyObject*>(context))(*arguments);
+    return 0;
+  } catch (const nb::python_error& raised) {
+    what = std::string(nb::type_name(raised.type()).c_str()) + ": " + nb::str(raised.value()).c_str();
+  } catch (const std::exception& thrown) { what = thrown.what(); }
+  size_t size = std::min<size_t>(what.size(), HONE_FUNCTION_ERROR_BYTES - 1);
+  while (size < what.size() && (what[size] & 0xC0) == 0x80) --size;  // not within a character
+  std::memcpy(error, what.data(), size);
+  error[size] = '\0';
+  return 1;
+}
+
 // Memory and threads to run a module with. Calls from several Python threads take turns.
 class Session {
  public:
-  // `pool` may be null: threads of its own.
-  Session(std::shared_ptr<Module> module, int threads, bool pin, const ThreadPool* pool) : module_(std::move(module)) {
+  // `pool` may be null: threads of its own. `functions`: callables by the names under which the model calls them, which
+  // the caller keeps alive; held here, one that refers to the model would keep it alive, and be seen by no collector.
+  Session(std::shared_ptr<Module> module, int threads, bool pin, const ThreadPool* pool, const nb::dict& functions)
+      : module_(std::move(module)) {
+    std::vector<std::string> names;
+    for (const auto& [name, callable] : functions) names.push_back(nb::cast<std::string>(name));
+    std::vector<HoneFunction> given;
+    for (const auto& [name, callable] : functions)
+      given.push_back({sizeof(HoneFunction), names[given.size()].c_str(), CallPython, callable.ptr()});
     HoneInstanceOptions options{};
     options.struct_size = sizeof(options);
     options.threads = threads;
     options.pin_threads = pin ? 1 : 0;
     options.pool = pool == nullptr ? nullptr : pool->handle;
+    options.functions = given.data();
+    options.num_functions = given.size();
     nb::gil_scoped_release release;
     Check(hone_instance_create(module_->handle, &options, &instance_));
   }
@@ -504,8 +547,8 @@ NB_MODULE(_runtime, m) {
   });
   m.def(
       "session",
-      [](std::shared_ptr<Module> module, int threads, bool pin, const ThreadPool* pool) {
-        return std::make_unique<Session>(std::move(module), threads, pin, pool);
+      [](std::shared_ptr<Module> module, int threads, bool pin, const ThreadPool* pool, const nb::dict& functions) {
+        return std::make_unique<Session>(std::move(module), threads, pin, pool, functions);
       },
-      nb::arg("module"), nb::arg("threads"), nb::arg("pin_threads"), nb::arg("pool").none());
+      nb::arg("module"), nb::arg("threads"), nb::arg("pin_threads"), nb::arg("pool").none(), nb::arg("functions"));
 }

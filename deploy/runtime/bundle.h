@@ -44,8 +44,15 @@
 //
 // "shape" is then that of the greatest sizes. Where a dimension of an input is a size by itself, the input gives that
 // size. Tensors have room for the greatest sizes; their rows are as long as those of the run. A step runs as the first
-// of its cases says that the sizes do not exceed, else with its own kernel. Streams will be further fields and a higher
-// version.
+// of its cases says that the sizes do not exceed, else with its own kernel.
+//
+// Version 4, of a bundle (for the host alone, without symbolic sizes) that calls functions of the program that runs it,
+// has steps of another form among those with a kernel:
+//
+//   {"function": NAME, "arguments": [ {"dtype": .., "shape": [..]} ], "outputs": N, "tensors": [I ..]}
+//
+// An argument says what the tensor in its place is; the function writes the last N of them. Streams will be further
+// fields and a higher version.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +71,7 @@
 
 namespace hone {
 
-inline constexpr int64_t kGraphVersion = 3;
+inline constexpr int64_t kGraphVersion = 4;
 inline constexpr int64_t kDeviceAlignment = Device::kPartAlignment;
 
 struct BundleTensor {
@@ -104,10 +111,21 @@ struct BundleCase {
   std::vector<int> tensors;
 };
 
+struct BundleArgument {
+  std::string dtype;
+  std::vector<int64_t> shape;
+};
+
+// A run of a kernel, or a call of a function of the program's.
 struct BundleStep {
-  int kernel = 0;
+  int kernel = 0;  // -1: a call
   std::vector<int> tensors;
   std::vector<BundleCase> cases = {};  // the first that fits counts
+  // Of a call:
+  std::string function = {};
+  std::vector<BundleArgument> arguments = {};  // one for each of the tensors
+  int outputs = 0;                             // the last ones, which it writes
+  bool is_call() const { return kernel < 0; }
 };
 
 struct BundleCopy {

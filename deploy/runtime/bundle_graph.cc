@@ -78,12 +78,22 @@ std::string CaseToJson(const BundleCase& c) {
   return "{\"most\":" + Numbers(c.most) + ",\"kernel\":" + std::to_string(c.kernel) +
          ",\"tensors\":" + Numbers(c.tensors) + "}";
 }
+std::string ArgumentToJson(const BundleArgument& argument) {
+  return "{\"dtype\":" + JsonQuote(argument.dtype) + ",\"shape\":" + Numbers(argument.shape) + "}";
+}
 std::string StepToJson(const BundleStep& step) {
+  if (step.is_call()) {
+    return "{\"function\":" + JsonQuote(step.function) + ",\"arguments\":" + ListOf(step.arguments, ArgumentToJson) +
+           ",\"outputs\":" + std::to_string(step.outputs) + ",\"tensors\":" + Numbers(step.tensors) + "}";
+  }
   return "{\"kernel\":" + std::to_string(step.kernel) + ",\"tensors\":" + Numbers(step.tensors) +
          (step.cases.empty() ? "" : ",\"cases\":" + ListOf(step.cases, CaseToJson)) + "}";
 }
 // The lowest that says it all: older runtimes read what they can run.
-int64_t VersionOf(const BundleGraph& graph) { return !graph.sizes.empty() ? 3 : graph.device.empty() ? 1 : 2; }
+int64_t VersionOf(const BundleGraph& graph) {
+  if (std::ranges::any_of(graph.steps, &BundleStep::is_call)) return 4;
+  return !graph.sizes.empty() ? 3 : graph.device.empty() ? 1 : 2;
+}
 
 // ---- reading ----
 
@@ -322,11 +332,40 @@ void ReadCall(const Json& item, const BundleGraph& graph, GraphReader& reader, S
   }
 }
 
+// A step that calls a function of the program's.
+void ReadFunctionCall(const Json& item, const BundleGraph& graph, GraphReader& reader, BundleStep* step) {
+  step->kernel = -1;
+  step->function = reader.Text(item, "function");
+  if (step->function.empty()) reader.Fail("function has no name");
+  if (!graph.device.empty() || !graph.sizes.empty())
+    reader.Fail("it calls `" + step->function + "`, which bundles for devices or with symbolic sizes do not");
+  step->tensors = reader.Integers<int>(item, "tensors", 0, static_cast<int64_t>(graph.tensors.size()) - 1);
+  step->outputs = static_cast<int>(reader.Integer(item, "outputs", 1, static_cast<int64_t>(step->tensors.size())));
+  for (const Json& argument : reader.List(item, "arguments"))
+    step->arguments.push_back(
+        {reader.Text(argument, "dtype"), reader.Integers<int64_t>(argument, "shape", 0, kMaxBytes)});
+  if (step->arguments.size() != step->tensors.size()) reader.Fail("arguments are not as many as tensors");
+  if (reader.failed()) return;
+  const size_t first_output = step->tensors.size() - static_cast<size_t>(step->outputs);
+  for (size_t i = 0; i < step->tensors.size(); ++i) {
+    const BundleTensor& tensor = graph.tensors[step->tensors[i]];
+    const std::string name = "tensor " + std::to_string(i);
+    if (BytesOf(step->arguments[i].dtype, step->arguments[i].shape) != tensor.bytes)
+      return reader.Fail(name + " has another size than its argument");
+    if (i >= first_output && tensor.region != BundleTensor::kArena)
+      return reader.Fail(name + " is a constant, and the function writes it");
+  }
+}
+
 void ReadSteps(const Json& root, GraphReader& reader, BundleGraph* graph) {
   for (const Json& item : reader.List(root, "steps")) {
     reader.At(PlaceOf("steps", graph->steps.size()));
     BundleStep step;
-    ReadCall(item, *graph, reader, &step);
+    if (item.Find("function") != nullptr) {
+      ReadFunctionCall(item, *graph, reader, &step);
+    } else {
+      ReadCall(item, *graph, reader, &step);
+    }
     if (reader.failed()) return;
     if (!graph->sizes.empty() && item.Find("cases") != nullptr) {
       for (const Json& one : reader.List(item, "cases")) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "deploy/runtime/bundle.h"
+#include "deploy/runtime/function_call.h"
 #include "deploy/runtime/hone_runtime.h"
 #include "deploy/runtime/instance.h"
 
@@ -101,6 +102,7 @@ constexpr size_t kLeastAllocator = offsetof(HoneAllocator, context) + sizeof(Hon
 constexpr size_t kLeastModuleOptions = offsetof(HoneModuleOptions, allocator) + sizeof(void*);
 constexpr size_t kLeastThreadPoolOptions =
     offsetof(HoneThreadPoolOptions, context) + sizeof(HoneThreadPoolOptions::context);
+constexpr size_t kLeastFunction = offsetof(HoneFunction, context) + sizeof(HoneFunction::context);
 constexpr size_t kLeastStepProfile = offsetof(HoneStepProfile, recorded_us) + sizeof(HoneStepProfile::recorded_us);
 
 // `given` may be NULL: the system's memory.
@@ -116,15 +118,24 @@ RuntimeError ReadAllocator(const HoneAllocator* given, hone::Allocator* allocato
   return {};
 }
 
-DLDataType ToDl(const std::string& dtype) {
-  const auto bits = static_cast<uint8_t>(8 * hone::DTypeBytes(dtype));
-  uint8_t code = kDLFloat;
-  if (dtype == "bool") code = kDLBool;
-  if (dtype == "bfloat16") code = kDLBfloat;
-  if (dtype.starts_with("float8") || dtype.starts_with("float4")) code = kDLUInt;  // as bytes
-  if (dtype.starts_with("int")) code = kDLInt;
-  if (dtype.starts_with("uint")) code = kDLUInt;
-  return {code, bits, 1};
+// The next one in the array begins where struct_size says that this one ends.
+RuntimeError ReadFunctions(const HoneInstanceOptions& options, hone::ProgramFunctions* functions) {
+  if (options.num_functions > 0 && options.functions == nullptr)
+    return {RuntimeCode::kInvalidArgument, "HoneInstanceOptions: num_functions is not 0, and functions is NULL"};
+  const char* at = reinterpret_cast<const char*>(options.functions);
+  for (size_t i = 0; i < options.num_functions; ++i) {
+    HoneFunction given;
+    const auto* here = reinterpret_cast<const HoneFunction*>(at);
+    if (RuntimeError error = ReadOptions("HoneFunction", kLeastFunction, here, &given)) return error;
+    at += given.struct_size;
+    if (given.name == nullptr || given.call == nullptr)
+      return {RuntimeCode::kInvalidArgument, "HoneFunction: it needs both name and call, and one of them is NULL"};
+    if (!functions->emplace(given.name, hone::ProgramFunction{given.call, given.context}).second) {
+      return {RuntimeCode::kInvalidArgument,
+              std::string("HoneInstanceOptions: the function `") + given.name + "` is given twice"};
+    }
+  }
+  return {};
 }
 
 int64_t BytesOf(const BundlePort& port, std::span<const int64_t> shape) {
@@ -142,7 +153,7 @@ std::string Mismatch(const BundlePort& port, const DLTensor* tensor,
                      const std::function<std::string(std::span<const int64_t>)>& shape_mismatch) {
   if (tensor == nullptr) return "the tensor is NULL";
   if (tensor->device.device_type != kDLCPU) return "the tensor is not on the CPU";
-  const DLDataType want = ToDl(port.dtype);
+  const DLDataType want = hone::ToDlpack(port.dtype);
   const bool bool_as_uint8 = want.code == kDLBool && tensor->dtype.code == kDLUInt;
   if ((tensor->dtype.code != want.code && !bool_as_uint8) || tensor->dtype.bits != want.bits ||
       tensor->dtype.lanes != 1) {
@@ -236,7 +247,7 @@ HoneStatus DescribePort(const hone::Bundle& bundle, const std::vector<BundlePort
   return Report(WriteAnswer("HoneTensorInfo", kLeastTensorInfo,
                             {.struct_size = 0,
                              .name = port.name.c_str(),
-                             .dtype = ToDl(port.dtype),
+                             .dtype = hone::ToDlpack(port.dtype),
                              .dtype_name = port.dtype.c_str(),
                              .ndim = static_cast<int32_t>(port.shape.size()),
                              .shape = shape.data(),
@@ -370,6 +381,7 @@ HoneStatus hone_instance_create(const HoneModule* module, const HoneInstanceOpti
     hone::Instance::Options wanted{.threads = chosen.threads, .pin = chosen.pin_threads != 0};
     if (chosen.pool != nullptr) wanted.pool = chosen.pool->threads;
     if (RuntimeError error = ReadAllocator(chosen.allocator, &wanted.allocator)) return error;
+    if (RuntimeError error = ReadFunctions(chosen, &wanted.functions)) return error;
     auto made = hone::Instance::Create(module->bundle, wanted);
     if (!made.ok()) return made.error();
     *instance = new HoneInstance{*std::move(made)};
@@ -481,7 +493,7 @@ HoneStatus hone_instance_view_output(const HoneInstance* instance, const char* n
     view->data = const_cast<char*>(self.output(index));
     view->device = {kDLCPU, 0};
     view->ndim = static_cast<int>(shape.size());
-    view->dtype = ToDl(port.dtype);
+    view->dtype = hone::ToDlpack(port.dtype);
     view->shape = const_cast<int64_t*>(shape.data());
     return {};
   });
@@ -501,13 +513,21 @@ HoneStatus hone_instance_step_profile(const HoneInstance* instance, int32_t inde
   const hone::BundleGraph& graph = instance->instance->bundle().graph();
   if (index < 0 || static_cast<size_t>(index) >= graph.steps.size())
     return Invalid("there is no step " + std::to_string(index));
+  const hone::BundleStep& step = graph.steps[static_cast<size_t>(index)];
+  const double us = instance->instance->step_us(index);
+  if (step.is_call()) {
+    return Report(WriteAnswer(
+        "HoneStepProfile", kLeastStepProfile,
+        {.struct_size = 0, .name = step.function.c_str(), .symbol = "", .record = "", .us = us, .recorded_us = 0},
+        profile));
+  }
   const hone::BundleKernel& kernel = graph.kernels[instance->instance->step_kernel(index)];
   return Report(WriteAnswer("HoneStepProfile", kLeastStepProfile,
                             {.struct_size = 0,
                              .name = kernel.name.c_str(),
                              .symbol = kernel.symbol.c_str(),
                              .record = kernel.record.c_str(),
-                             .us = instance->instance->step_us(index),
+                             .us = us,
                              .recorded_us = kernel.recorded_us},
                             profile));
 }

@@ -148,6 +148,25 @@ typedef struct HoneThreadPoolOptions {
 HoneStatus hone_thread_pool_create(const HoneThreadPoolOptions* options, HoneThreadPool** pool);
 void hone_thread_pool_free(HoneThreadPool* pool); /* its threads end with the last instance that uses it */
 
+/* ---- functions of the program ---- */
+
+#define HONE_FUNCTION_ERROR_BYTES 512
+
+/* A function of the program's that models call by its name, in place of a kernel; the manifest lists those that a model
+ * needs under "functions". */
+typedef struct HoneFunction {
+  size_t struct_size;
+  const char* name; /* as the model has it: "env.linear" */
+  /* Reads the inputs and fills in the outputs; both lie in memory of the instance's, or bound to it, and are the
+   * function's until it returns. Returns 0, or another number when it has failed, and may then write why into `error`,
+   * a text that fits into HONE_FUNCTION_ERROR_BYTES: the run ends with HONE_KERNEL_FAILED and says so. An instance
+   * calls its functions one after the other, on the thread that runs it. It must not use that instance, throw or jump
+   * out. */
+  int32_t (*call)(void* context, const DLTensor* inputs, int32_t num_inputs, const DLTensor* outputs,
+                  int32_t num_outputs, char* error);
+  void* context; /* needed until the last instance that was made with it is freed */
+} HoneFunction;
+
 /* ---- instances: memory and threads to run a module with ---- */
 
 typedef struct HoneInstanceOptions {
@@ -156,10 +175,12 @@ typedef struct HoneInstanceOptions {
   int32_t pin_threads;            /* not 0: each thread, the creating one included, on a CPU of its own */
   HoneThreadPool* pool;           /* its threads, and the two above are 0; NULL: threads of the instance's own */
   const HoneAllocator* allocator; /* of tensors and scratch; NULL: the system's memory */
+  const HoneFunction* functions;  /* an array with those that the model calls, and any others */
+  size_t num_functions;
 } HoneInstanceOptions;
 
-/* `options` may be NULL: zeros. With pin_threads, run the instance on the thread that created it, or by
- * hone_instance_run_async. */
+/* `options` may be NULL: zeros. HONE_INVALID_ARGUMENT names functions that the model calls and the options lack. With
+ * pin_threads, run the instance on the thread that created it, or by hone_instance_run_async. */
 HoneStatus hone_instance_create(const HoneModule* module, const HoneInstanceOptions* options, HoneInstance** instance);
 void hone_instance_free(HoneInstance* instance); /* waits for a run that is under way, and its callback */
 int32_t hone_instance_threads(const HoneInstance* instance);
@@ -200,8 +221,8 @@ HoneStatus hone_instance_view_output(const HoneInstance* instance, const char* n
 
 typedef struct HoneStepProfile {
   size_t struct_size;
-  const char* name;   /* of the task, "conv2d_3" */
-  const char* symbol; /* of its kernel */
+  const char* name;   /* of the task, "conv2d_3", or of the program's function */
+  const char* symbol; /* of its kernel, "" for a function */
   const char* record; /* the tuning record it was compiled from, "" when it has none */
   double us;          /* microseconds it took in the last run, on a device by its clock; 0 when that was not profiled */
   double recorded_us; /* what the tuner measured, 0 when it did not */

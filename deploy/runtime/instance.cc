@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "deploy/runtime/clock.h"
 
@@ -47,6 +49,7 @@ std::string FailureText(int32_t result) {
 RuntimeResult<std::unique_ptr<Instance>> Instance::Create(std::shared_ptr<const Bundle> bundle,
                                                           const Options& options) {
   const BundleGraph& graph = bundle->graph();
+  if (RuntimeError error = CheckFunctions(graph, options.functions)) return error;
   RuntimeResult<std::shared_ptr<KernelThreads>> threads = ThreadsFor(graph, options);
   if (!threads.ok()) return threads.error();
 
@@ -60,6 +63,10 @@ RuntimeResult<std::unique_ptr<Instance>> Instance::Create(std::shared_ptr<const 
   for (const BundleCopy& copy : graph.copies) self.copy_bytes_.push_back(graph.tensors[copy.to].bytes);
   for (const BundleSize& size : graph.sizes) self.sizes_.push_back(size.max);
   self.bound_shapes_.resize(graph.outputs.size());
+  for (size_t s = 0; s < graph.steps.size(); ++s) {
+    const BundleStep& step = graph.steps[s];
+    if (step.is_call()) self.function_calls_.try_emplace(s, step, options.functions.at(step.function));
+  }
   self.bundle_ = std::move(bundle);
   RuntimeError error =
       graph.device.empty() ? self.PlaceOnHost(options.allocator) : self.PlaceOnDevice(options.allocator);
@@ -102,6 +109,7 @@ void Instance::PlaceCalls(int64_t thread_scratch_stride) {
   };
   for (const BundleStep& step : graph.steps) {
     steps_.push_back({calls_.size(), calls_.size()});
+    if (step.is_call()) continue;
     add(step.kernel, step.tensors);
     for (const BundleCase& c : step.cases) add(c.kernel, c.tensors);
   }
@@ -191,17 +199,28 @@ RuntimeError Instance::RunNow() {
   return device_ != nullptr ? device_->Run(data_, profiling ? &step_us_ : nullptr) : RunOnHost(profiling);
 }
 
+RuntimeError Instance::RunKernel(size_t step) {
+  const Call& call = calls_[steps_[step].chosen];
+  const int32_t result = call.fn(&call.call);
+  if (result == 0) return {};
+  return {RuntimeCode::kKernelFailed,
+          "kernel `" + bundle_->graph().kernels[call.kernel].name + "`" + FailureText(result)};
+}
+
 RuntimeError Instance::RunOnHost(bool profiling) {
   const BundleGraph& graph = bundle_->graph();
-  const KernelThreads::Turn turn(*threads_);
+  std::optional<KernelThreads::Turn> turn(std::in_place, *threads_);
   double before = profiling ? NowUs() : 0;
   for (size_t i = 0; i < steps_.size(); ++i) {
-    const Call& call = calls_[steps_[i].chosen];
-    const int32_t result = call.fn(&call.call);
-    if (result != 0) {
-      return {RuntimeCode::kKernelFailed,
-              "step " + std::to_string(i) + ", kernel `" + graph.kernels[call.kernel].name + "`" + FailureText(result)};
+    RuntimeError error;
+    if (graph.steps[i].is_call()) {
+      turn.reset();  // a function may run another instance on these threads
+      error = function_calls_.at(i).Run(data_);
+      turn.emplace(*threads_);
+    } else {
+      error = RunKernel(i);
     }
+    if (error) return {error.code(), "step " + std::to_string(i) + ", " + error.message()};
     if (profiling) {
       const double after = NowUs();
       step_us_[i] = after - before;

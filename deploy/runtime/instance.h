@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,6 +21,7 @@
 #include "deploy/runtime/background_runs.h"
 #include "deploy/runtime/bundle.h"
 #include "deploy/runtime/device_steps.h"
+#include "deploy/runtime/function_call.h"
 #include "deploy/runtime/kernel_threads.h"
 
 namespace hone {
@@ -31,8 +33,11 @@ class Instance {
     bool pin = false;  // each thread, the caller included, on a CPU of its own
     // In place of a pool of the instance's own, which the two above describe; unused by a bundle for a device.
     std::shared_ptr<KernelThreads> pool = nullptr;
-    Allocator allocator = {};  // of tensors and scratch; its context outlives the instance
+    Allocator allocator = {};         // of tensors and scratch; its context outlives the instance
+    ProgramFunctions functions = {};  // those that the bundle calls, and any others; contexts outlive the instance
   };
+  // kInvalidArgument, besides what is wrong with the options, names functions that the bundle calls and that are not
+  // there.
   static RuntimeResult<std::unique_ptr<Instance>> Create(std::shared_ptr<const Bundle> bundle, const Options& options);
 
   const Bundle& bundle() const { return *bundle_; }
@@ -62,7 +67,7 @@ class Instance {
   std::span<const int64_t> output_shape(int i) const { return output_shapes_[i]; }
 
   // Resolve's errors; kInvalidArgument names an output that is bound to memory of another shape than it has now;
-  // kKernelFailed names step and result; kBusy.
+  // kKernelFailed names step and result, or what a function of the program's said; kBusy.
   RuntimeError Run();
 
   // The same without waiting: BackgroundRuns' Start, Wait and running. While a run is under way the instance and what
@@ -74,7 +79,7 @@ class Instance {
 
   void set_profiling(bool on) { profiling_.store(on, std::memory_order_relaxed); }  // of runs that begin from now on
   double step_us(int step) const { return step_us_[step]; }  // of the last run, 0 when it was not profiled
-  int step_kernel(int step) const;                           // which the last run called
+  int step_kernel(int step) const;                           // which the last run called; no step that is a call
 
  private:
   struct Call {  // of a step or of one of its cases
@@ -92,6 +97,7 @@ class Instance {
   void PlaceCalls(int64_t thread_scratch_stride);
   RuntimeError RunNow();
   RuntimeError RunOnHost(bool profiling);
+  RuntimeError RunKernel(size_t step);
   void Rebind(int tensor, char* data);
   void SetShape(int i, std::span<const int64_t> shape);
   RuntimeError FindSizes();
@@ -110,6 +116,7 @@ class Instance {
   std::vector<int64_t> dims_;            // the calls' sizes, one after another
   std::vector<Call> calls_;
   std::vector<StepCalls> steps_;
+  std::map<size_t, FunctionCall> function_calls_;  // of the steps that are calls
   std::vector<char> input_set_;
   std::vector<int64_t> sizes_;  // of the run
   std::vector<int64_t> copy_bytes_;

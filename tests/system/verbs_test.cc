@@ -98,6 +98,17 @@ TEST_F(Verbs, InspectShowsABundleAndWhereTwoDiffer) {
   EXPECT_THAT(refused.errors, HasSubstr("two bundles (.hone) are compared"));
 }
 
+TEST_F(Verbs, InspectPrintsAModelAsText) {
+  const std::string text = Ok({"inspect", model_, "--text", "--write-constants", folder_ / "constants"}).output;
+  EXPECT_THAT(text, HasSubstr("    def main(x: R.Tensor((12, 50), dtype=\"float32\"))"));
+  WriteAll(folder_ / "tiny.py", text);
+  Ok({"compile", folder_ / "tiny.py", "--constants", folder_ / "constants", "-o", folder_ / "text.hone", "--untuned",
+      "--threads", "1"});
+  EXPECT_EQ(JsonLines(Ok({"inspect", bundle_, folder_ / "text.hone", "--json"}).output).at(0).at("same_kernels"), 2);
+  const Finished missing = Hone(folder_, {"inspect", folder_ / "none.onnx", "--text"});
+  EXPECT_EQ(missing.code, 3) << missing.errors;
+}
+
 TEST_F(Verbs, ADatabaseIsReadWithoutADaemon) {
   std::string database;
   {

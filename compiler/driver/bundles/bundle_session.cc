@@ -9,6 +9,7 @@
 #include "compiler/support/check.h"
 #include "compiler/support/random.h"
 #include "compiler/support/status_macros.h"
+#include "nlohmann/json.hpp"
 
 namespace hone {
 namespace {
@@ -71,6 +72,19 @@ BundleSession::Tensor Describe(const HoneTensorInfo& info) {
   return tensor;
 }
 
+// What the bundle calls is not this program's to give.
+absl::Status CheckNothingIsCalled(const HoneModule* module, const std::string& path) {
+  const nlohmann::json manifest = nlohmann::json::parse(hone_module_manifest(module), nullptr, false);
+  if (!manifest.is_object() || !manifest.contains("functions")) return absl::OkStatus();
+  std::vector<std::string> names;
+  for (const nlohmann::json& name : manifest["functions"])
+    names.push_back(name.is_string() ? name.get<std::string>() : name.dump());
+  return WithExitCode(ExitCode::kWrongMachine,
+                      absl::FailedPreconditionError(absl::StrCat(
+                          path, " calls functions that only a program of yours has: ", absl::StrJoin(names, ", "),
+                          "; run it there, with HoneInstanceOptions::functions or hone.load(..., functions={...})")));
+}
+
 }  // namespace
 
 absl::StatusOr<BundleSession> BundleSession::Load(const std::string& path, int threads) {
@@ -78,6 +92,7 @@ absl::StatusOr<BundleSession> BundleSession::Load(const std::string& path, int t
   HoneModule* module = nullptr;
   HONE_RETURN_IF_ERROR(FromRuntime(hone_module_load(path.c_str(), &module), absl::StrCat("loading ", path)));
   session.module_.reset(module);
+  HONE_RETURN_IF_ERROR(CheckNothingIsCalled(module, path));
   HoneInstanceOptions options{};
   options.struct_size = sizeof(options);
   options.threads = threads;

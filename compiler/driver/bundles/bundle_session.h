@@ -27,7 +27,8 @@ class BundleSession {
     double us = 0;
   };
 
-  // threads 0: what the bundle was tuned for. Carries exit codes 9 (corrupt) and 10 (another machine).
+  // threads 0: what the bundle was tuned for. Carries exit codes 9 (corrupt) and 10: FailedPrecondition on another
+  // machine, or where it calls functions that only a program of the user's has.
   static absl::StatusOr<BundleSession> Load(const std::string& path, int threads);
 
   const std::vector<Tensor>& inputs() const { return inputs_; }

@@ -12,6 +12,7 @@
 #include "compiler/driver/models/locked_records.h"
 #include "compiler/driver/models/model.h"
 #include "compiler/graph/plan_sizes.h"
+#include "compiler/package/bundle_writer.h"
 #include "compiler/package/sign_bundle.h"
 #include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
@@ -105,6 +106,7 @@ absl::Status Compile(const CompileCommand& command) {
   if (!command.lock.empty()) { HONE_RETURN_IF_ERROR(NoRange(import, "with --lock")); }
   if (settings.gpu.has_value()) { HONE_RETURN_IF_ERROR(NoRange(import, "for a device")); }
   HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(command.model, import, settings.plan()));
+  if (settings.gpu.has_value()) { HONE_RETURN_IF_ERROR(Annotate(CheckFitsDevice(model.plan), command.model)); }
   LockFile lock;
   HONE_ASSIGN_OR_RETURN(const CompileSummary summary,
                         CompileModel(model, settings, command.untuned ? nullptr : &command.service, command.output,
@@ -164,7 +166,7 @@ absl::Status Compile(const CompileCommand& command) {
 void AddCompileCommand(CLI::App& app, Action* chosen) {
   auto command = std::make_shared<CompileCommand>();
   CLI::App* sub = app.add_subcommand("compile", "Compile a model into a bundle.");
-  sub->add_option("model", command->model, "an ONNX file")->required();
+  sub->add_option("model", command->model, "an ONNX file, or a module of the text dialect (.py)")->required();
   sub->add_option("-o,--output", command->output, "the bundle to write")->required();
   command->service.AddTo(*sub);
   command->settings.AddTo(*sub);

@@ -1,4 +1,5 @@
-// `hone inspect`: what is in a model (its tasks and steps) or in a bundle (its manifest), and where two bundles differ.
+// `hone inspect`: what is in a model (its tasks and steps, or its graph as text) or in a bundle (its manifest), and
+// where two bundles differ.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -11,11 +12,15 @@
 #include "CLI/CLI.hpp"
 #include "compiler/driver/bundles/bundle_session.h"
 #include "compiler/driver/commands/command.h"
+#include "compiler/driver/models/graph_file.h"
 #include "compiler/driver/models/hints.h"
 #include "compiler/driver/models/model.h"
+#include "compiler/graph/module_of_graph.h"
+#include "compiler/graph/passes.h"
 #include "compiler/support/file.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/text/text.h"
 #include "deploy/runtime/archive.h"
 #include "nlohmann/json.hpp"
 
@@ -26,8 +31,8 @@ using Json = nlohmann::ordered_json;
 
 struct InspectOptions {
   std::string file, other;
-  bool json = false;
-  std::string task;
+  bool json = false, text = false, optimized = false;
+  std::string task, write_constants;
   ImportFlags import;
 };
 
@@ -72,11 +77,27 @@ absl::Status InspectModel(const InspectOptions& options) {
   return absl::OkStatus();
 }
 
+// The model's graph as a module of the text dialect.
+absl::Status PrintModule(const InspectOptions& options) {
+  if (!options.other.empty() || options.file.ends_with(".hone"))
+    return absl::InvalidArgumentError("--text is for one model; a bundle (.hone) has no graph any more");
+  if (options.json || !options.task.empty())
+    return absl::InvalidArgumentError("--text prints the whole model as a module; leave out --json and --task");
+  HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(options.import));
+  HONE_ASSIGN_OR_RETURN(Graph graph, LoadGraph(options.file, import));
+  if (options.optimized) HONE_RETURN_IF_ERROR(Annotate(Optimize(graph), options.file));
+  const GraphModule module = ModuleOf(graph);
+  if (!options.write_constants.empty())
+    HONE_RETURN_IF_ERROR(Annotate(WriteConstants(options.write_constants, module.constants), "--write-constants"));
+  std::printf("%s", ToText(module.module).c_str());
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Json> ReadManifest(const std::string& file) {
   const absl::StatusOr<BundleSession> session = BundleSession::Load(file, 1);
   if (session.ok()) return Json::parse(session->manifest(), nullptr, false);
   if (!absl::IsFailedPrecondition(session.status())) return session.status();
-  // For another CPU: it cannot be loaded here, but it says what it is made of.
+  // For another CPU, or for a program of the user's: it cannot be run here, but it says what it is made of.
   HONE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(file));
   const RuntimeResult<std::vector<ArchiveMember>> members = ReadArchive(bytes);
   if (!members.ok()) return session.status();
@@ -122,6 +143,8 @@ void PrintBundle(const Json& manifest) {
   std::printf("%-13s %s\n", "inputs", PortsText(manifest.at("inputs")).c_str());
   std::printf("%-13s %s\n", "outputs", PortsText(manifest.at("outputs")).c_str());
   if (manifest.contains("sizes")) std::printf("%-13s %s\n", "sizes", SizesText(manifest.at("sizes")).c_str());
+  if (manifest.contains("functions"))
+    std::printf("%-13s %s of the program that runs it\n", "functions", TextOf(manifest, "functions").c_str());
   std::printf("%-13s %.0f KiB of constants, %.0f KiB to run in\n", "memory", manifest.value("params_bytes", 0.0) / 1024,
               manifest.value("arena_bytes", 0.0) / 1024);
   std::printf("%-8s %10s %10s  %-28s %s\n", "weight", "MFLOP", "us", "made from", "kernel");
@@ -149,7 +172,7 @@ absl::Status CompareManifests(const InspectOptions& options) {
   Json differences = {{"a", options.file}, {"b", options.other}};
   differences["fields"] = Json::object();
   for (const char* field : {"model", "target", "device_class", "features", "numeric", "threads", "generator", "inputs",
-                            "outputs", "arena_bytes", "params_bytes"}) {
+                            "outputs", "functions", "arena_bytes", "params_bytes"}) {
     if (TextOf(a, field) == TextOf(b, field)) continue;
     differences["fields"][field] = {TextOf(a, field), TextOf(b, field)};
   }
@@ -205,6 +228,9 @@ absl::Status CompareManifests(const InspectOptions& options) {
 
 absl::Status Inspect(const InspectOptions& options) {
   const std::string& file = options.file;
+  if (options.text) return PrintModule(options);
+  if (options.optimized || !options.write_constants.empty())
+    return absl::InvalidArgumentError("--optimized and --write-constants belong to the text of a model; add --text");
   if (!options.other.empty()) {
     if (!file.ends_with(".hone") || !options.other.ends_with(".hone")) {
       return absl::InvalidArgumentError(
@@ -231,10 +257,15 @@ void AddInspectCommand(CLI::App& app, Action* chosen) {
   command->add_option("file", options->file, "an ONNX file or a bundle (.hone)")->required();
   command->add_option("other", options->other, "another bundle: what differs is shown");
   command->add_option("--task", options->task, "print this task's program");
+  command->add_flag("--text", options->text, "print the model's graph as a module of the text dialect");
+  command->add_flag("--optimized", options->optimized, "with --text: the graph as its kernels are made from it");
+  command->add_option("--write-constants", options->write_constants,
+                      "with --text: the folder for 0.npy, 1.npy, ..., the constants that the text only numbers");
   options->import.AddTo(*command);
   command->add_flag("--json", options->json, "print one JSON object");
   command->footer(
       Examples({"hone inspect resnet18.onnx", "hone inspect resnet18.onnx --task conv2d_3x3_s2_112x112x64_add_relu",
+                "hone inspect resnet18.onnx --text --write-constants resnet18 > resnet18.py",
                 "hone inspect resnet18.hone", "hone inspect before.hone after.hone --json"}));
   command->callback([options, chosen] { *chosen = [options] { return Inspect(*options); }; });
 }

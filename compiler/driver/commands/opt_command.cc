@@ -3,14 +3,19 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <set>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler/arith/prove_bounds.h"
 #include "compiler/driver/bundles/run_program.h"
 #include "compiler/driver/commands/command.h"
 #include "compiler/driver/exit_code.h"
+#include "compiler/driver/models/graph_file.h"
 #include "compiler/driver/npy.h"
+#include "compiler/graph/module_of_graph.h"
+#include "compiler/graph/passes.h"
 #include "compiler/interp/random_input.h"
 #include "compiler/ir/module.h"
 #include "compiler/lower/lower.h"
@@ -29,14 +34,14 @@ namespace hone {
 namespace {
 
 struct OptOptions {
-  std::string file, func, schedule, run, target;
+  std::string file, func, schedule, run, target, constants, write_constants;
   std::vector<std::string> passes, inputs, outputs;
   uint64_t seed = 0;
   int threads = 1;
   bool check = false, time = false, json = false;
 };
 
-const std::vector<LoweringPass>& Passes() {
+const std::vector<LoweringPass>& TensorPasses() {
   static const auto* rows = [] {
     auto* all = new std::vector<LoweringPass>(LoweringPasses().begin(), LoweringPasses().end());
     all->push_back({"lower", [](PrimFunc func, const LowerOptions& lower) -> absl::StatusOr<PrimFunc> {
@@ -48,14 +53,27 @@ const std::vector<LoweringPass>& Passes() {
   return *rows;
 }
 
-// Passes in the order in which they are run, for the target that was named.
+std::string NamesOf(const auto& passes) {
+  return absl::StrJoin(passes, ", ", [](std::string* out, const auto& pass) { absl::StrAppend(out, pass.name); });
+}
+
+// Passes in the order in which they are run, for the target that was named. Those over graphs do not look into tensor
+// functions, nor the others into graph functions.
 struct ChosenPasses {
-  std::vector<const LoweringPass*> passes;
+  std::vector<const LoweringPass*> tensor;
+  std::vector<const GraphPass*> graph;
   LowerOptions lower;
+  std::set<std::string> features;
 
   absl::StatusOr<PrimFunc> Run(PrimFunc func) const {
-    for (const LoweringPass* pass : passes) { HONE_ASSIGN_OR_RETURN(func, pass->run(std::move(func), lower)); }
+    for (const LoweringPass* pass : tensor) { HONE_ASSIGN_OR_RETURN(func, pass->run(std::move(func), lower)); }
     return func;
+  }
+  absl::Status Run(Graph& graph_of_module) const {
+    for (const GraphPass* pass : graph) {
+      HONE_RETURN_IF_ERROR(Annotate(pass->run(graph_of_module, features), absl::StrCat("--pass ", pass->name)));
+    }
+    return absl::OkStatus();
   }
 };
 
@@ -64,19 +82,53 @@ absl::StatusOr<ChosenPasses> Choose(const OptOptions& options) {
   if (!options.target.empty()) {
     if (options.passes.empty()) return absl::InvalidArgumentError("--target is what passes are for; add --pass lower");
     HONE_ASSIGN_OR_RETURN(const Target target, ParseTarget(options.target));
+    chosen.features = target.features;
     chosen.lower.features.assign(target.features.begin(), target.features.end());
     chosen.lower.vector_bits = target.vector_bits;
   }
   for (const std::string& name : options.passes) {
-    const auto row = std::ranges::find(Passes(), name, &LoweringPass::name);
-    if (row == Passes().end()) {
-      std::string names;
-      for (const LoweringPass& pass : Passes()) absl::StrAppend(&names, names.empty() ? "" : ", ", pass.name);
-      return absl::InvalidArgumentError(absl::StrCat("--pass ", name, ": there are ", names));
+    const auto tensor = std::ranges::find(TensorPasses(), name, &LoweringPass::name);
+    const auto graph = std::ranges::find(GraphPasses(), name, &GraphPass::name);
+    if (tensor != TensorPasses().end()) {
+      chosen.tensor.push_back(&*tensor);
+    } else if (graph != GraphPasses().end()) {
+      chosen.graph.push_back(&*graph);
+    } else {
+      return absl::InvalidArgumentError(absl::StrCat("--pass ", name, ": there are ", NamesOf(TensorPasses()),
+                                                     " for tensor functions and ", NamesOf(GraphPasses()),
+                                                     " for graph functions"));
     }
-    chosen.passes.push_back(&*row);
+  }
+  if (chosen.graph.empty() && !(options.constants.empty() && options.write_constants.empty())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--constants and --write-constants belong to passes over graphs; add one of --pass ", NamesOf(GraphPasses())));
   }
   return chosen;
+}
+
+template <class Function>
+bool HasA(const IrModule& module) {
+  return std::ranges::any_of(module.functions, [](const auto& f) { return std::holds_alternative<Function>(f); });
+}
+
+// InvalidArgument when there is nothing in the module that one of the passes is for.
+absl::Status CheckPassesApply(const OptOptions& options, const IrModule& module, const ChosenPasses& chosen) {
+  const bool prints_all = options.schedule.empty() && options.run.empty();  // else: one tensor function
+  if (!chosen.graph.empty() && !(HasA<GraphFunc>(module) && prints_all)) {
+    return absl::InvalidArgumentError(absl::StrCat("--pass ", chosen.graph[0]->name,
+                                                   " is for graph functions; for tensor functions there are ",
+                                                   NamesOf(TensorPasses())));
+  }
+  if (!chosen.tensor.empty() && !HasA<PrimFunc>(module)) {
+    return absl::InvalidArgumentError(absl::StrCat("--pass ", chosen.tensor[0]->name,
+                                                   " is for tensor functions; for graph functions there are ",
+                                                   NamesOf(GraphPasses())));
+  }
+  if (!chosen.graph.empty() && !options.func.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("--pass ", chosen.graph[0]->name,
+                                                   " is for a graph function and all that it calls; leave --func out"));
+  }
+  return absl::OkStatus();
 }
 
 // The same with what it is about in front; the exit code stays.
@@ -231,8 +283,21 @@ absl::StatusOr<ScheduledProgram> ApplyTrace(const OptOptions& options, const Pri
   return schedule->Program();
 }
 
-// Without a trace or a run: the whole file, each of its tensor functions through the passes.
+// The module with its graph function through the passes.
+absl::StatusOr<IrModule> RunGraphPasses(const OptOptions& options, const IrModule& module, const ChosenPasses& chosen) {
+  absl::StatusOr<Graph> graph = GraphFromModule(module, options.constants);
+  if (!graph.ok()) return Annotate(graph.status(), options.file);
+  HONE_RETURN_IF_ERROR(chosen.Run(*graph));
+  GraphModule made = ModuleOf(*graph);
+  if (options.check) HONE_RETURN_IF_ERROR(Annotate(Verify(made.module), "after --pass"));
+  if (!options.write_constants.empty())
+    HONE_RETURN_IF_ERROR(Annotate(WriteConstants(options.write_constants, made.constants), "--write-constants"));
+  return std::move(made.module);
+}
+
+// Without a trace or a run: the whole file, each of its functions through the passes.
 absl::Status PrintAll(const OptOptions& options, IrModule module, const ChosenPasses& chosen) {
+  if (!chosen.graph.empty()) { HONE_ASSIGN_OR_RETURN(module, RunGraphPasses(options, module, chosen)); }
   for (auto& function : module.functions) {
     PrimFunc* f = std::get_if<PrimFunc>(&function);
     if (f == nullptr) continue;
@@ -250,6 +315,7 @@ absl::Status Opt(const OptOptions& options) {
   }
   HONE_ASSIGN_OR_RETURN(const ChosenPasses chosen, Choose(options));
   HONE_ASSIGN_OR_RETURN(IrModule module, Read(options));
+  HONE_RETURN_IF_ERROR(Annotate(CheckPassesApply(options, module, chosen), options.file));
   if (options.check) {
     // A function taken out of its module calls what is not there any more.
     const bool alone = !options.func.empty() && std::holds_alternative<GraphFunc>(module.functions[0]);
@@ -286,7 +352,13 @@ void AddOptCommand(CLI::App& app, Action* chosen) {
   command->add_option("file", options->file, "a program or module in the TVMScript dialect")->required();
   command->add_option("--func", options->func, "which function, when there are several");
   command->add_option("--schedule", options->schedule, "a trace to apply");
-  command->add_option("--pass", options->passes, "passes to run, in this order");
+  command->add_option("--pass", options->passes,
+                      "passes to run, in this order: on each tensor function, or on the graph function");
+  command->add_option(
+      "--constants", options->constants,
+      "the folder of 0.npy, 1.npy, ..., the constants that a module only numbers, for passes over graphs");
+  command->add_option("--write-constants", options->write_constants,
+                      "the folder for those of the module that passes over graphs leave");
   command->add_option("--target", options->target, "what passes make code for, such as cpu:native");
   command->add_flag("--check", options->check,
                     "verify the program before and after, and prove that every access stays in its buffer");
@@ -302,6 +374,7 @@ void AddOptCommand(CLI::App& app, Action* chosen) {
   command->add_flag("--json", options->json, "print one JSON object");
   command->footer(
       Examples({"hone opt matmul.py --schedule trace.py --check", "hone opt module.py --func relu --pass lower",
+                "hone opt resnet18.py --pass optimize --constants resnet18 --write-constants optimised",
                 "hone opt matmul.py --schedule trace.py --run llvm --time --threads 2"}) +
       "\nExit codes: 0 done; 2 usage, or the file cannot be read or breaks a rule; 7 the program is at fault: it "
       "crashed,\n"

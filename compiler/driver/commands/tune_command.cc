@@ -12,6 +12,7 @@
 #include "compiler/driver/models/hints.h"
 #include "compiler/driver/models/model.h"
 #include "compiler/driver/service/tune_session.h"
+#include "compiler/package/bundle_writer.h"
 #include "compiler/schedule/primitives/annotate.h"
 #include "compiler/schedule/trace/trace.h"
 #include "compiler/support/option_checks.h"
@@ -131,6 +132,7 @@ absl::StatusOr<TunedTarget> ReadFor(const std::string& target, const TuneOptions
                                                    "out"));
   }
   HONE_ASSIGN_OR_RETURN(Model loaded, LoadModel(options.model, import, tuned.resolved.plan()));
+  if (tuned.resolved.gpu.has_value()) { HONE_RETURN_IF_ERROR(Annotate(CheckFitsDevice(loaded.plan), options.model)); }
   tuned.model = std::make_shared<const Model>(std::move(loaded));
   return tuned;
 }
@@ -162,7 +164,7 @@ absl::Status Tune(const TuneOptions& options) {
 void AddTuneCommand(CLI::App& app, Action* chosen) {
   auto options = std::make_shared<TuneOptions>();
   CLI::App* command = app.add_subcommand("tune", "Find the fastest programs for a model's kernels by measuring them.");
-  command->add_option("model", options->model, "an ONNX file")->required();
+  command->add_option("model", options->model, "an ONNX file, or a module of the text dialect (.py)")->required();
   options->service.AddTo(*command);
   options->settings.AddTo(*command);
   command->remove_option(command->get_option("--target"));

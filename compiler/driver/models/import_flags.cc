@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "compiler/driver/models/graph_file.h"
 #include "compiler/driver/models/hints.h"
 #include "compiler/support/status_macros.h"
 
@@ -71,6 +72,9 @@ void ImportFlags::AddTo(CLI::App& command) {
       "the value of an input from which shapes follow, whatever it is given at run time: NAME=2,3; may be given again");
   add("--sequence", sequences, "the shapes of the elements of an input that is a sequence: NAME=2x3,4x3");
   add("--absent", absent, "an input of an optional type that is not given: NAME");
+  command.add_option("--constants", constants,
+                     "of a module (MODEL.py): a folder with NAME.npy for a parameter that is a constant, and 0.npy, "
+                     "1.npy, .. for constants outside of the text");
 }
 
 std::string ImportFlags::AsFlags() const {
@@ -83,6 +87,7 @@ std::string ImportFlags::AsFlags() const {
   add("value", values);
   add("sequence", sequences);
   add("absent", absent);
+  if (!constants.empty()) absl::StrAppend(&flags, " --constants ", ShellWord(constants));
   return flags;
 }
 
@@ -127,6 +132,7 @@ absl::StatusOr<ImportOptions> ImportOptionsOf(const ImportFlags& flags) {
                                 return true;
                               }));
   options.absent.insert(flags.absent.begin(), flags.absent.end());
+  if (!flags.constants.empty()) options.constants = ConstantsIn(flags.constants);
   return options;
 }
 

@@ -19,6 +19,7 @@ struct ImportFlags {
   std::vector<std::string> values;     // --value size=2,3,5,6
   std::vector<std::string> sequences;  // --sequence x=2x3,4x3: the shapes of the elements
   std::vector<std::string> absent;     // --absent x
+  std::string constants;               // --constants FOLDER: of a module, NAME.npy and 0.npy
 
   void AddTo(CLI::App& command);
   std::string AsFlags() const;  // as they would be given again, each with a space before it

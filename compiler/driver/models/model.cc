@@ -15,6 +15,7 @@
 #include "compiler/codegen/device/device_kernel.h"
 #include "compiler/driver/exit_code.h"
 #include "compiler/driver/machine_facts.h"
+#include "compiler/driver/models/graph_file.h"
 #include "compiler/driver/models/sandboxed_prepare.h"
 #include "compiler/driver/models/symbolic_model.h"
 #include "compiler/graph/cold_constants.h"
@@ -341,11 +342,9 @@ absl::StatusOr<ResolvedSettings> ResolveLocked(const LockFile& lock) {
 absl::StatusOr<Model> LoadModel(const std::string& path, const ImportOptions& options, const PlanOptions& how) {
   Model model;
   if (options.ranges.empty()) {
-    absl::StatusOr<Graph> graph = ImportOnnx(path, options);
-    if (!graph.ok()) return WithExitCode(ExitCode::kImport, graph.status());
-    for (const std::string& note : graph->notes) std::fprintf(stderr, "%s: %s\n", path.c_str(), note.c_str());
-    model.hash = graph->file_digest;
-    absl::StatusOr<Plan> plan = MakePlan(*std::move(graph), how);
+    HONE_ASSIGN_OR_RETURN(Graph graph, LoadGraph(path, options));
+    model.hash = graph.file_digest;
+    absl::StatusOr<Plan> plan = MakePlan(std::move(graph), how);
     if (!plan.ok()) return WithExitCode(ExitCode::kImport, Annotate(plan.status(), path));
     model.plan = *std::move(plan);
   } else {

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/driver/exit_code.h"
+#include "compiler/frontend/import_model.h"
 #include "compiler/graph/generalise_plan.h"
 #include "compiler/graph/graph_at_sizes.h"
 #include "compiler/graph/plan_sizes.h"
@@ -180,7 +181,7 @@ absl::StatusOr<SymbolicPlan> PlanForRanges(const std::string& path, const Import
   std::vector<Graph> graphs;
   std::optional<GraphAtSizes> at_sizes;
   size_t checked = 0;
-  const absl::Status planned = ImportOnnxAtSizes(path, options, dims, [&](Graph graph) -> absl::Status {
+  const absl::Status planned = ImportModelAtSizes(path, options, dims, [&](Graph graph) -> absl::Status {
     if (plans.size() == points.size()) {
       if (!at_sizes.has_value()) at_sizes.emplace(sizes, points, std::exchange(graphs, {}));
       return Annotate(at_sizes->Check(more[checked++], graph), path);
@@ -190,6 +191,7 @@ absl::StatusOr<SymbolicPlan> PlanForRanges(const std::string& path, const Import
     for (const std::string& note : plans.empty() ? graph.notes : std::vector<std::string>())
       std::fprintf(stderr, "%s: %s\n", path.c_str(), note.c_str());
     HONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(std::move(graph), how));
+    HONE_RETURN_IF_ERROR(Annotate(CheckGeneralises(plan), path));
     if (!plans.empty()) ShareConstants(plans[0], plan);
     plans.push_back(std::move(plan));
     return absl::OkStatus();

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "compiler/driver/bundles/model_gain.h"
 #include "compiler/driver/duration.h"
@@ -367,6 +368,8 @@ class TuneSession {
   // What this machine lacks to run the model; "" when it can.
   std::string LacksToRun() const {
     const ResolvedSettings& own = order_.own().resolved;
+    const std::vector<std::string> called = CalledFunctions(order_.own().model->plan);
+    if (!called.empty()) return absl::StrCat("a program that has ", absl::StrJoin(called, ", "));
     if (!own.gpu.has_value()) return MissingFeatures(own.target, HostTarget());
     const absl::StatusOr<GpuTarget> here = DeviceHere(*own.gpu);
     if (!here.ok()) return std::string(here.status().message());

@@ -138,6 +138,10 @@ std::vector<std::string> NodeContext::StringsAttr(std::string_view attr) {
   const std::vector<std::string>* value = Typed<std::vector<std::string>>(attr, "a list of texts");
   return value == nullptr ? std::vector<std::string>() : *value;
 }
+const std::map<std::string, OnnxAttribute>& NodeContext::AllAttributes() {
+  for (const auto& [name, value] : node_.attributes) read_.insert(name);
+  return node_.attributes;
+}
 std::vector<std::string> NodeContext::UnreadAttributes() const {
   std::vector<std::string> unread;
   for (const auto& [name, value] : node_.attributes) {
@@ -158,6 +162,15 @@ absl::StatusOr<std::vector<int>> NodeContext::As(std::string_view op, std::vecto
   std::swap(inputs_, inputs);
   absl::StatusOr<std::vector<int>> outputs = other->import(*this);
   std::swap(inputs_, inputs);
+  return outputs;
+}
+absl::StatusOr<std::vector<int>> NodeContext::As(std::string_view op, std::vector<int> inputs,
+                                                 std::map<std::string, OnnxAttribute> attributes) {
+  OnnxNode node = node_;
+  node.attributes = std::move(attributes);
+  NodeContext context(node, {}, opset_, graph_, scope_);
+  absl::StatusOr<std::vector<int>> outputs = context.As(op, std::move(inputs));
+  HONE_RETURN_IF_ERROR(context.status());
   return outputs;
 }
 std::shared_ptr<const NdArray> NodeContext::TensorAttr(std::string_view attr) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -35,6 +36,7 @@ class NodeContext {
   NodeContext(const OnnxNode& node, std::vector<int> inputs, int64_t opset, Graph& graph, ModelScope& scope);
 
   const std::string& name() const { return node_.name; }
+  const std::string& op() const { return node_.op; }
   int64_t opset() const { return opset_; }
   Graph& graph() { return graph_; }
 
@@ -80,6 +82,7 @@ class NodeContext {
   std::vector<int64_t> IntsAttr(std::string_view attr, std::vector<int64_t> fallback = {});
   std::vector<double> FloatsAttr(std::string_view attr);
   std::vector<std::string> StringsAttr(std::string_view attr);
+  const std::map<std::string, OnnxAttribute>& AllAttributes();  // all of them are asked for then
   // Those the node has that were never asked for: what an operator does not know may change what it means.
   std::vector<std::string> UnreadAttributes() const;
   // Computes a graph that is an attribute in this place, its inputs being these values; the values of its outputs.
@@ -92,6 +95,9 @@ class NodeContext {
 
   // What another operator of ONNX's makes of these inputs, with this node's attributes.
   absl::StatusOr<std::vector<int>> As(std::string_view op, std::vector<int> inputs);
+  // The same with other attributes.
+  absl::StatusOr<std::vector<int>> As(std::string_view op, std::vector<int> inputs,
+                                      std::map<std::string, OnnxAttribute> attributes);
 
   // An axis that may be negative, made to lie in [0, rank).
   absl::StatusOr<int64_t> Axis(int64_t axis, int rank) const;

@@ -1,6 +1,6 @@
 // An operator in one place: a file of the rooms below says what it computes (formula, shape function, how it may be
 // fused: an OpInfo) and which ONNX operators it serves, from which operator set on, and how they become nodes of the
-// graph.
+// graph. What the text dialect's graph functions call it (compiler/text/README.md) is a row beside them.
 //
 // To add one: a file NAME.cc, in the room it belongs to, that defines HONE_OPERATORS(NAME), returning the Operators it
 // holds. Nothing else knows its name: the build makes the list of all from the names of the files.
@@ -37,6 +37,10 @@ using ImportFn = Outputs (*)(NodeContext&);
 // What an operator does with elements of a narrow type (narrow_types.h): refuses them, hands its first input's on as
 // they are, or knows what they stand for.
 enum class NarrowElements : uint8_t { kRefuses, kMoves, kConverts };
+
+// Domains of operators that ONNX does not have: those of the text dialect's graph functions ("R.nn.relu"), whose rows
+// stand beside ONNX's, and those of the graph itself ("R.hone.dense"), which need none.
+inline constexpr std::string_view kModuleDomain = "R", kGraphDomain = "R.hone";
 
 struct OnnxOperator {
   std::string_view name;

@@ -49,8 +49,9 @@ Replacement Untransposed(Rewriting& r, const Node& node, int input, const Ints& 
   const Ints inverse = Inverse(perm);
   if (const Node* transpose = r.Producer(input, "transpose"); transpose != nullptr) {
     const int source = transpose->inputs[0];
-    const Ints both = Permuted(IntsAttr(transpose->attrs, "perm"), inverse);
-    if (both.size() == perm.size() && MovesOnesOnly(r.shape(source), both))
+    const Ints own = IntsAttr(transpose->attrs, "perm");
+    const Ints both = own.size() == perm.size() ? Permuted(own, inverse) : Ints();
+    if (!both.empty() && MovesOnesOnly(r.shape(source), both))
       return r.Reshape(node, source, Permuted(r.shape(source), both));
   }
   if (NumElements(r.shape(input)) == 1 && r.shape(input).size() < perm.size()) return input;

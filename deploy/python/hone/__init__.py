@@ -8,11 +8,15 @@ Tensors come as NumPy arrays or as anything with `__dlpack__` on the CPU (PyTorc
 and types; where the model has symbolic sizes (`--dim batch=1..64`), every call may have others. What is contiguous and 64-byte aligned is read where it lies (what PyTorch
 allocates is; `model.empty("x")` makes such NumPy arrays); anything else is copied once. Results are fresh NumPy arrays that nothing else refers to, written by the
 kernels themselves; `torch.from_dlpack(y)` takes one over without a copy.
+
+A model that calls functions of yours is given them by name: `hone.load("model.hone", functions={"env.relu": relu})`, where
+`def relu(x, y): np.maximum(x, 0, out=y)` has the inputs as NumPy arrays, then those to fill in. They are the model's memory, and
+of use until the function returns. What it raises is the `hone.KernelFailed` of that run.
 """
 import json
 import os
 import statistics
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from . import _runtime
 from ._errors import (Corrupt, DeviceLost, Error, InternalError, InvalidArgument, KernelFailed, NotFound, OutOfMemory,
@@ -32,9 +36,9 @@ class TensorInfo(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One kernel of a run, in the order they run."""
-    name: str           # of the task
-    symbol: str         # of the kernel
+    """One kernel of a run, or a call of a function of yours, in the order they run."""
+    name: str           # of the task or the function
+    symbol: str         # of the kernel, "" for a function
     record: str         # the tuning record it was compiled from, "" when it has none
     us: float           # microseconds: the median over the profiled runs
     recorded_us: float  # what the tuner measured, 0 when it did not
@@ -53,9 +57,11 @@ class Model:
     """A loaded bundle with memory and threads to run it. Calls from several Python threads take turns; `clone` gives each
     thread a model of its own that shares code and weights."""
 
-    def __init__(self, module: Any, threads: int, pin_threads: bool, pool: Optional[ThreadPool] = None):
+    def __init__(self, module: Any, threads: int, pin_threads: bool, pool: Optional[ThreadPool] = None,
+                 functions: Optional[Dict[str, Callable[..., Any]]] = None):
         self._module = module
-        self._session = _runtime.session(module, threads, pin_threads, None if pool is None else pool._pool)
+        self._functions = dict(functions or {})     # the session does not hold them
+        self._session = _runtime.session(module, threads, pin_threads, None if pool is None else pool._pool, self._functions)
         self._pin_threads = pin_threads
         self._pool = pool
         self.inputs: Dict[str, TensorInfo] = {row[0]: TensorInfo(*row) for row in module.inputs()}
@@ -84,7 +90,8 @@ class Model:
     def clone(self) -> "Model":
         """Another model of the same bundle for another thread: memory of its own and, without a pool, threads; code and weights
         are shared."""
-        return Model(self._module, self.threads if self._pool is None else 0, self._pin_threads, self._pool)
+        return Model(self._module, self.threads if self._pool is None else 0, self._pin_threads, self._pool,
+                     self._functions)
 
     @property
     def threads(self) -> int:
@@ -115,11 +122,12 @@ class Model:
 
 
 def load(bundle: Union[str, "os.PathLike[str]", bytes], threads: int = 0, pin_threads: bool = False,
-         pool: Optional[ThreadPool] = None) -> Model:
+         pool: Optional[ThreadPool] = None, functions: Optional[Dict[str, Callable[..., Any]]] = None) -> Model:
     """Loads a bundle from a file, or from bytes. `threads` 0: as many as it was tuned for, at most the CPUs allowed. With
     `pin_threads` every thread has a CPU of its own; call the model on the thread that loaded it. With `pool` it has the
-    threads of that, and the two others are left as they are."""
+    threads of that, and the two others are left as they are. `functions`: those of yours that the model calls, by name; they
+    are called on the thread that calls the model."""
     if threads < 0:
         raise InvalidArgument(f"threads is {threads}; it must be 0 (as tuned) or more")
     module = _runtime.load_bytes(bundle) if isinstance(bundle, bytes) else _runtime.load(os.fspath(bundle))
-    return Model(module, threads, pin_threads, pool)
+    return Model(module, threads, pin_threads, pool, functions)

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "compiler/frontend/import_model.h"
 #include "compiler/frontend/onnx_import.h"
 #include "tests/compiler/frontend/onnx_builder.h"
 
@@ -53,7 +54,7 @@ class Folder {  // a temporary one, removed at the end
 };
 
 TEST(BadInput, MissingFile) {
-  const absl::StatusOr<Graph> graph = ImportOnnx("/no/such/model.onnx");
+  const absl::StatusOr<Graph> graph = ImportModel("/no/such/model.onnx");
   ASSERT_FALSE(graph.ok());
   EXPECT_TRUE(IsImportError(graph.status()));
   EXPECT_THAT(std::string(graph.status().message()), HasSubstr("/no/such/model.onnx"));
@@ -288,7 +289,7 @@ TEST(ExternalDataTest, IsReadAtItsOffset) {
   fs::create_directory(folder.path() / "data");
   folder.Write("data/w.bin", std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4));
   folder.Write("model.onnx", WithExternal("data/./w.bin", 3, "8", "12").Bytes());
-  const absl::StatusOr<Graph> graph = ImportOnnx((folder.path() / "model.onnx").string());
+  const absl::StatusOr<Graph> graph = ImportModel((folder.path() / "model.onnx").string());
   ASSERT_TRUE(graph.ok()) << graph.status();
   const GraphValue& w = graph->values[graph->nodes.at(0).inputs.at(1)];
   ASSERT_TRUE(w.is_constant());

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "compiler/frontend/import_model.h"
 #include "compiler/frontend/onnx_import.h"
 #include "compiler/graph/planner.h"
 #include "tests/compiler/frontend/onnx_builder.h"
@@ -479,7 +480,7 @@ TEST_F(ImportMemory, OfAFileNoSecondCopyIsHeld) {
   }
   if (TakePeakMemory() == 0) GTEST_SKIP() << "this system does not tell how much memory was used";
   const int64_t before = TakePeakMemory();
-  const absl::StatusOr<Graph> graph = ImportOnnx(path_);
+  const absl::StatusOr<Graph> graph = ImportModel(path_);
   EXPECT_LT(TakePeakMemory() - before, kBytes * 5 / 4);
   ASSERT_TRUE(graph.ok()) << graph.status();
 }
@@ -501,7 +502,7 @@ TEST_F(ImportMemory, OfWeightsInTheirOldFormNoneIsHeldForLong) {
   }
   if (TakePeakMemory() == 0) GTEST_SKIP() << "this system does not tell how much memory was used";
   const int64_t before = TakePeakMemory();
-  absl::StatusOr<Graph> graph = ImportOnnx(path_);
+  absl::StatusOr<Graph> graph = ImportModel(path_);
   EXPECT_LT(TakePeakMemory() - before, kBytes * 3 / 2);
   ASSERT_TRUE(graph.ok()) << graph.status();
   const absl::StatusOr<Plan> plan = MakePlan(*std::move(graph));

@@ -44,6 +44,15 @@ TEST(SinkLayout, OperandsOfDifferentLayoutKeepTheirTransposes) {
   EXPECT_EQ(Operators(After(net, SinkLayout)), "transpose transpose add");
 }
 
+// The second operand is broadcast: its transpose has fewer dimensions than the one that could sink.
+TEST(SinkLayout, ATransposeOfAnOperandOfLowerRankStays) {
+  Net net;
+  const int a = net.Op("transpose", {net.Input({5, 4, 3, 2})}, Perm({3, 2, 1, 0}));
+  const int b = net.Op("transpose", {net.Input({5, 4})}, Perm({1, 0}));
+  net.Output(net.Op("add", {a, b}));
+  EXPECT_EQ(Operators(After(net, SinkLayout)), "transpose transpose add");
+}
+
 TEST(SinkLayout, RowsOfTheWeightMoveInPlaceOfTheImage) {
   Net net;
   const int moved = net.Op("transpose", {net.Input({2, 4, 3, 5})}, Perm({0, 3, 1, 2}));

@@ -1,11 +1,13 @@
 """The Python package as a user has it: models compiled by the real `hone`, run from an installed wheel, against ONNX
 Runtime and NumPy; tensors by NumPy, by DLPack and, where it is installed, from PyTorch."""
+import gc
 import os
 import subprocess
 import sys
 import tempfile
 import threading
 import unittest
+import weakref
 
 import hone
 import numpy as np
@@ -70,7 +72,7 @@ def save(folder, name, nodes, inputs, outputs, initializers=()):
 
 
 def compile_model(path, *options):
-    bundle = path[:-len("onnx")] + "hone"
+    bundle = os.path.splitext(path)[0] + ".hone"
     subprocess.run([f"{PROGRAMS}/hone", "compile", path, "-o", bundle, "--untuned", *options],
                    check=True, stderr=subprocess.DEVNULL)
     return bundle
@@ -102,6 +104,27 @@ def make_types(folder):
                  helper.make_node("Greater", ["scaled", "rows"], ["larger"])],
                 [float_info("table", [20, 6]), float_info("index", [5], TensorProto.INT64), float_info("scale", [6])],
                 [float_info("scaled", [5, 6]), float_info("larger", [5, 6], TensorProto.BOOL)])
+
+
+def make_calls(folder, dtype="float32"):
+    """y = relu(env.scale(relu(x))), where env.scale is a function of the program that runs the model, on that type."""
+    path = os.path.join(folder, f"calls_{dtype}.py")
+    with open(path, "w") as file:
+        file.write(f'''
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((8, 48), dtype="float32")) -> R.Tensor((8, 48), dtype="float32"):
+        with R.dataflow():
+            lv = R.nn.relu(x)
+            lv1 = R.astype(lv, dtype="{dtype}")
+            lv2 = R.call_dps_packed("env.scale", (lv1,), out_sinfo=R.Tensor((8, 48), dtype="{dtype}"))
+            lv3 = R.astype(lv2, dtype="float32")
+            gv = R.nn.relu(lv3)
+            R.output(gv)
+        return gv
+''')
+    return path
 
 
 class Package(unittest.TestCase):
@@ -315,6 +338,60 @@ class Package(unittest.TestCase):
                 file.write(whole[:size])
             with self.assertRaises(hone.Corrupt):
                 hone.load(path)
+
+    # ---- functions of the program's
+
+    def test_functions_of_the_program(self):
+        bundle = compile_model(make_calls(self.folder.name))
+        factor, wrong = 3.0, []
+
+        def scale(x, y):
+            for array, writable in ((x, False), (y, True)):
+                if (type(array), array.shape, array.dtype, array.flags.writeable) != (np.ndarray, (8, 48), np.float32, writable):
+                    wrong.append(array)
+            np.multiply(x, factor, out=y)
+
+        model = hone.load(bundle, functions={"env.scale": scale, "env.other": np.multiply})
+        self.assertEqual(model.manifest["functions"], ["env.scale"])
+        for each in (model, model.clone()):
+            for factor in (3.0, 0.5):
+                x = self.x()
+                self.assertAgrees(each(x), np.maximum(x, 0) * np.float32(factor))
+        self.assertEqual(wrong, [])
+        self.assertIn(("env.scale", ""), [(step.name, step.symbol) for step in model.profile(self.x())])
+
+        with self.assertRaisesRegex(hone.InvalidArgument, "`env.scale`; name them in .*functions="):
+            hone.load(bundle)
+
+        def refuse(x, y):
+            raise RuntimeError("é" * 600)                                   # cut at a byte that is within a character
+
+        with self.assertRaisesRegex(hone.KernelFailed, "step 1, function `env.scale`: RuntimeError: ééé"):
+            hone.load(bundle, functions={"env.scale": refuse})(self.x())
+        with self.assertRaisesRegex(hone.KernelFailed, "`env.scale`: TypeError"):
+            hone.load(bundle, functions={"env.scale": lambda x: None})(self.x())
+
+    def test_a_function_on_bfloat16(self):
+        """NumPy lacks the type: a function has what others take over by DLPack."""
+        seen = []
+        bundle = compile_model(make_calls(self.folder.name, "bfloat16"))
+        hone.load(bundle, functions={"env.scale": lambda *arrays: seen.extend(arrays)})(self.x())
+        self.assertEqual([array.__dlpack_device__() for array in seen], [(1, 0)] * 2)
+
+    def test_a_function_that_refers_to_its_model_is_collected(self):
+        class Program:
+            def __init__(self, bundle):
+                self.model = hone.load(bundle, functions={"env.scale": self.scale})
+
+            def scale(self, x, y):
+                y[...] = x
+
+        program = Program(compile_model(make_calls(self.folder.name)))
+        program.model(self.x())
+        model = weakref.ref(program.model)
+        del program
+        gc.collect()
+        self.assertIsNone(model())
 
     # ---- threads and times
 

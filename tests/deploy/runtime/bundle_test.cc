@@ -132,7 +132,7 @@ const HostileCase kHostile[] = {
     {"Deep", [](SampleMembers& m) { m.graph = std::string(100000, '['); }, "nested too deeply"},
     {"Empty", [](SampleMembers& m) { m.graph = ""; }, "ends too early"},
     {"NoObject", [](SampleMembers& m) { m.graph = "[]"; }, "version is missing"},
-    {"NewerGraph", Replace("\"version\":1", "\"version\":4"), "version 4, this runtime reads versions up to 3"},
+    {"NewerGraph", Replace("\"version\":1", "\"version\":5"), "version 5, this runtime reads versions up to 4"},
     {"FractionalArena", Replace("\"arena_bytes\":256", "\"arena_bytes\":256.5"),
      "arena_bytes is missing or no whole number"},
     {"HugeArena", Replace("\"arena_bytes\":256", "\"arena_bytes\":99999999999999999999"), "arena_bytes"},

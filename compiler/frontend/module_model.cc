@@ -1,0 +1,452 @@
+#include "compiler/frontend/module_model.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "compiler/graph/calls.h"
+#include "compiler/graph/graph.h"
+#include "compiler/graph/operators/operator.h"
+#include "compiler/ir/symbolic_sizes.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+constexpr char kFunctionDomain[] = "cls";  // graph functions of the module
+constexpr int64_t kOperatorSet = 22;       // of ONNX: what operators of the dialect that are said with its own mean
+
+template <class... Parts>
+absl::Status Unclear(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+// The names of a value's tensors: one, or those of a tuple.
+struct Tensors {
+  std::vector<std::string> names;
+  bool is_tuple = false;
+};
+
+// One graph function as a graph of nodes.
+class FunctionReader {
+ public:
+  FunctionReader(const GraphFunc& func, const ImportOptions& options, OnnxModel& model,
+                 std::vector<std::string>& problems)
+      : func_(func), options_(options), model_(model), problems_(problems) {
+    for (const Var& dim : func.dims) {
+      const auto chosen = options.dims.find(dim.name());
+      sizes_[dim] = chosen == options.dims.end() ? 1 : chosen->second;
+    }
+  }
+
+  // The function as the model: its parameters are inputs, or constants where the options have a value.
+  absl::Status ReadModel() {
+    model_.graph.name = func_.name;
+    graph_ = &model_.graph;
+    for (const GraphVar& param : func_.params) {
+      HONE_ASSIGN_OR_RETURN(const std::shared_ptr<const NdArray> bound, Stored(param.name()));
+      const std::string name = Define(param).names[0];
+      const absl::Status added = bound != nullptr ? Bind(param, name, bound) : AddInput(param, name);
+      if (!added.ok()) Problem(absl::StrCat("parameter \"", param.name(), "\""), added);
+    }
+    HONE_RETURN_IF_ERROR(ReadBody());
+    ReadAttributes();
+    return absl::OkStatus();
+  }
+
+  // The function as one that nodes call.
+  absl::Status ReadFunction(OnnxFunction& function) {
+    graph_ = &function.body;
+    for (const Var& dim : func_.dims) {
+      if (!options_.dims.contains(dim.name()))
+        Problem(absl::StrCat("function \"", func_.name, "\""),
+                Unclear("its size ", dim.name(), " is not given; --dim ", dim.name(), "=SIZE gives it"));
+    }
+    function.opsets = model_.opsets;
+    for (const GraphVar& param : func_.params) function.inputs.push_back(Define(param).names[0]);
+    return ReadBody();
+  }
+
+ private:
+  void Problem(const std::string& where, const absl::Status& status) {
+    problems_.push_back(absl::StrCat(where, ": ", status.message()));
+  }
+
+  std::string Unique(const std::string& name) {
+    std::string unique = name;
+    for (int i = 1; !names_.insert(unique).second; ++i) unique = absl::StrCat(name, "_", i);
+    return unique;
+  }
+  const Tensors& Define(const GraphVar& var) { return values_[var.id()] = Tensors{{Unique(var.name())}}; }
+
+  absl::StatusOr<std::shared_ptr<const NdArray>> Stored(const std::string& name) const {
+    if (options_.constants == nullptr) return nullptr;
+    return options_.constants(name);
+  }
+
+  absl::StatusOr<int64_t> SizeOf(const Expr& extent) const {
+    const std::optional<int64_t> size = EvaluateSize(extent, sizes_);
+    if (!size.has_value()) return Unclear("a size that does not follow from symbolic ones");
+    return *size;
+  }
+
+  absl::StatusOr<TensorType> TensorTypeOf(const GraphType& type) const {
+    if (type.kind != GraphType::Kind::kTensor || !type.dtype.has_value() || !type.shape.has_value())
+      return Unclear("it needs a type such as R.Tensor((1, 128), dtype=\"float32\")");
+    TensorType result{*type.dtype, {}};
+    for (const Expr& extent : *type.shape) { HONE_ASSIGN_OR_RETURN(result.shape.emplace_back(), SizeOf(extent)); }
+    return result;
+  }
+
+  absl::Status AddInput(const GraphVar& param, const std::string& name) {
+    if (!param.type().has_value()) return Unclear("it has no type");
+    HONE_ASSIGN_OR_RETURN(const TensorType type, TensorTypeOf(*param.type()));
+    OnnxInput input{.name = name, .dtype = type.dtype, .has_shape = true};
+    for (size_t d = 0; d < type.shape.size(); ++d) {
+      const VarRef* symbol = (*param.type()->shape)[d].As<VarRef>();
+      input.dims.push_back(symbol == nullptr ? OnnxDim{type.shape[d], ""} : OnnxDim{-1, symbol->var.name()});
+    }
+    graph_->inputs.push_back(std::move(input));
+    return absl::OkStatus();
+  }
+
+  absl::Status Bind(const GraphVar& param, const std::string& name, const std::shared_ptr<const NdArray>& bound) {
+    if (param.type().has_value()) {
+      HONE_ASSIGN_OR_RETURN(const TensorType type, TensorTypeOf(*param.type()));
+      const TensorType given{bound->dtype, bound->shape};
+      if (!(given == type)) return Unclear("it is bound to ", ToText(given), ", but is ", ToText(type));
+    }
+    graph_->initializers[name] = bound;
+    return absl::OkStatus();
+  }
+
+  // A list of texts among the function's attributes, so many; empty when there is none.
+  std::vector<std::string> TextsOf(const std::string& attribute, size_t count) {
+    const auto found = func_.attrs.find(attribute);
+    if (found == func_.attrs.end()) return {};
+    const auto* texts = std::get_if<std::vector<std::string>>(&found->second);
+    if (texts != nullptr && texts->size() == count) return *texts;
+    Problem(absl::StrCat("attribute \"", attribute, "\""), Unclear("it has not ", count, " texts"));
+    return {};
+  }
+
+  // Of each parameter the values it takes, and of parameters and outputs the narrow types of their elements
+  // (module_of_graph.h); "" where there is nothing to say.
+  void ReadAttributes() {
+    const std::vector<std::string> domains = TextsOf("domains", func_.params.size());
+    for (size_t p = 0; p < domains.size(); ++p) {
+      if (!domains[p].empty()) model_.metadata["domain." + func_.params[p].name()] = domains[p];
+    }
+    const std::vector<std::string> elements = TextsOf("elements", func_.params.size());
+    for (size_t p = 0; p < elements.size(); ++p) {
+      for (OnnxInput& input : graph_->inputs) {
+        if (input.name == func_.params[p].name()) input.element = elements[p];
+      }
+    }
+    model_.output_elements = TextsOf("output_elements", graph_->outputs.size());
+  }
+
+  absl::Status ReadBody() {
+    for (const BindingBlock& block : func_.blocks) {
+      for (const GraphBinding& binding : block.bindings) {
+        absl::StatusOr<Tensors> value = Read(binding.value, binding.var.name(), binding.var.type());
+        if (!value.ok()) {
+          Problem(absl::StrCat("\"", binding.var.name(), "\""), value.status());
+          continue;
+        }
+        values_[binding.var.id()] = *std::move(value);
+      }
+    }
+    absl::StatusOr<Tensors> result = Read(func_.result, "result", func_.returns);
+    if (!result.ok()) {
+      Problem("what the function returns", result.status());
+      return absl::OkStatus();
+    }
+    graph_->outputs = std::move(result->names);
+    NameOutputs();
+    return absl::OkStatus();
+  }
+
+  // Outputs have the names of the variables that are returned, also where these are other names of a value.
+  void NameOutputs() {
+    const auto* tuple = func_.result.As<GraphTuple>();
+    const std::vector<GraphExpr> returned = tuple == nullptr ? std::vector{func_.result} : tuple->items;
+    for (size_t i = 0; i < graph_->outputs.size() && graph_->outputs.size() == returned.size(); ++i) {
+      const auto* var = returned[i].As<GraphVarRef>();
+      std::string& output = graph_->outputs[i];
+      if (var == nullptr || var->var.name() == output || !names_.insert(var->var.name()).second) continue;
+      graph_->nodes.push_back(
+          {.name = var->var.name(), .op = "Identity", .inputs = {output}, .outputs = {var->var.name()}});
+      output = var->var.name();
+    }
+  }
+
+  // The tensors of an expression. `name`: of what is made for it.
+  absl::StatusOr<Tensors> Read(const GraphExpr& e, const std::string& name, const std::optional<GraphType>& type) {
+    if (const auto* var = e.As<GraphVarRef>()) {
+      if (const auto found = values_.find(var->var.id()); found != values_.end()) return found->second;
+      return Unclear("it reads \"", var->var.name(), "\", which could not be made");
+    }
+    if (const auto* tuple = e.As<GraphTuple>()) return ReadTuple(*tuple, name);
+    if (const auto* item = e.As<TupleItem>()) {
+      HONE_ASSIGN_OR_RETURN(Tensors tuple, Read(item->tuple, name, std::nullopt));
+      if (!tuple.is_tuple || item->index < 0 || item->index >= static_cast<int64_t>(tuple.names.size()))
+        return Unclear("it takes item ", item->index, " of what has ", tuple.names.size());
+      return Tensors{{tuple.names[static_cast<size_t>(item->index)]}};
+    }
+    if (const auto* constant = e.As<TensorConstant>()) return ReadConstant(*constant, name);
+    if (const auto* stored = e.As<StoredConstant>()) {
+      HONE_ASSIGN_OR_RETURN(std::shared_ptr<const NdArray> data, Stored(absl::StrCat(stored->index)));
+      if (data == nullptr) return Unclear("constant ", stored->index, ", which is outside of the text, is not given");
+      return AddConstant(name, std::move(data));
+    }
+    if (const auto* call = e.As<CallTir>()) return ReadCallTir(*call, name);
+    if (const auto* call = e.As<GraphCall>()) return ReadCall(*call, name, type);
+    return Unclear("a value that is no tensor");
+  }
+
+  absl::StatusOr<Tensors> ReadTuple(const GraphTuple& tuple, const std::string& name) {
+    Tensors value{.is_tuple = true};
+    for (const GraphExpr& item : tuple.items) {
+      HONE_ASSIGN_OR_RETURN(const Tensors part, Read(item, name, std::nullopt));
+      if (part.is_tuple) return Unclear("a tuple in a tuple");
+      value.names.push_back(part.names[0]);
+    }
+    return value;
+  }
+
+  Tensors AddConstant(const std::string& name, std::shared_ptr<const NdArray> data) {
+    const std::string unique = Unique(name);
+    graph_->initializers[unique] = std::move(data);
+    return Tensors{{unique}};
+  }
+
+  static absl::Status Fill(const GraphExpr& e, size_t depth, NdArray& array, int64_t& at) {
+    if (const auto* list = e.As<GraphTuple>()) {
+      if (depth >= array.shape.size() || array.shape[depth] != static_cast<int64_t>(list->items.size()))
+        return Unclear("R.const of lists that differ in length");
+      for (const GraphExpr& item : list->items) HONE_RETURN_IF_ERROR(Fill(item, depth + 1, array, at));
+      return absl::OkStatus();
+    }
+    const auto* literal = e.As<Literal>();
+    if (literal == nullptr || depth != array.shape.size()) return Unclear("R.const of something else than numbers");
+    const int64_t here = at++;
+    if (const auto* number = std::get_if<double>(&literal->value)) {
+      if (!array.dtype.is_float()) return Unclear("R.const of ", *number, " as an integer");
+      array.Set(here, *number);
+      return absl::OkStatus();
+    }
+    const auto* flag = std::get_if<bool>(&literal->value);
+    const auto* integer = std::get_if<int64_t>(&literal->value);
+    if (flag == nullptr && integer == nullptr) return Unclear("R.const of something else than numbers");
+    const int64_t value = flag != nullptr ? *flag : *integer;
+    array.dtype.is_float() ? array.Set(here, static_cast<double>(value)) : array.SetInt(here, value);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Tensors> ReadConstant(const TensorConstant& constant, const std::string& name) {
+    std::vector<int64_t> shape;
+    const GraphExpr* e = &constant.value;
+    while (const auto* list = e->As<GraphTuple>()) {
+      shape.push_back(static_cast<int64_t>(list->items.size()));
+      if (list->items.empty()) break;
+      e = &list->items[0];
+    }
+    HONE_RETURN_IF_ERROR(CheckSize(TensorType{constant.dtype, shape}));
+    NdArray array(constant.dtype, std::move(shape));
+    int64_t at = 0;
+    HONE_RETURN_IF_ERROR(Fill(constant.value, 0, array, at));
+    return AddConstant(name, std::make_shared<const NdArray>(std::move(array)));
+  }
+
+  // A node with so many outputs.
+  Tensors AddNode(OnnxNode node, const std::string& name, size_t outputs, bool is_tuple) {
+    for (size_t i = 0; i < outputs; ++i) node.outputs.push_back(Unique(i == 0 ? name : absl::StrCat(name, "_", i)));
+    node.name = node.outputs[0];
+    Tensors value{node.outputs, is_tuple};
+    graph_->nodes.push_back(std::move(node));
+    return value;
+  }
+
+  absl::StatusOr<Tensors> ReadCallTir(const CallTir& call, const std::string& name) {
+    if (!call.sizes.empty()) return Unclear("sizes handed over beside the tensors are not supported");
+    OnnxNode node{.op = call.packed ? "call_packed" : "call_tir", .domain = std::string(kModuleDomain)};
+    for (const GraphExpr& arg : call.args) {
+      HONE_ASSIGN_OR_RETURN(const Tensors value, Read(arg, absl::StrCat(name, "_arg"), std::nullopt));
+      node.inputs.insert(node.inputs.end(), value.names.begin(), value.names.end());
+    }
+    std::vector<TensorType> outputs;
+    for (const GraphType& type : call.outputs) { HONE_ASSIGN_OR_RETURN(outputs.emplace_back(), TensorTypeOf(type)); }
+    for (const auto& [attribute, value] : CallAttrs(call.function, outputs))
+      std::visit([&, to = &node.attributes[attribute]](const auto& v) { *to = v; }, value);
+    return AddNode(std::move(node), name, outputs.size(), outputs.size() > 1);
+  }
+
+  // Integers that an argument lists: R.shape([1, n]), R.prim_value(3), a list of those or of literals.
+  std::optional<std::vector<int64_t>> IntegersIn(const GraphExpr& e) const {
+    std::vector<Expr> all;
+    if (const auto* shape = e.As<ShapeValue>()) all = shape->extents;
+    if (const auto* scalar = e.As<ScalarValue>(); scalar != nullptr && scalar->value.type().is_int())
+      all.push_back(scalar->value);
+    std::vector<int64_t> integers;
+    for (const Expr& extent : all) {
+      const std::optional<int64_t> value = EvaluateSize(extent, sizes_);
+      if (!value.has_value()) return std::nullopt;
+      integers.push_back(*value);
+    }
+    if (!all.empty() || e.As<ShapeValue>() != nullptr) return integers;
+    if (const auto* literal = e.As<Literal>(); literal != nullptr && std::holds_alternative<int64_t>(literal->value))
+      return std::vector{std::get<int64_t>(literal->value)};
+    const auto* list = e.As<GraphTuple>();
+    if (list == nullptr) return std::nullopt;
+    for (const GraphExpr& item : list->items) {
+      const auto part = IntegersIn(item);
+      if (!part.has_value() || part->size() != 1) return std::nullopt;
+      integers.push_back((*part)[0]);
+    }
+    return integers;
+  }
+
+  // A number that is no integer: R.prim_value(0.5), 0.5.
+  static std::optional<double> NumberIn(const GraphExpr& e) {
+    if (const auto* literal = e.As<Literal>(); literal != nullptr && std::holds_alternative<double>(literal->value))
+      return std::get<double>(literal->value);
+    const auto* scalar = e.As<ScalarValue>();
+    const FloatImm* number = scalar == nullptr ? nullptr : scalar->value.As<FloatImm>();
+    return number == nullptr ? std::nullopt : std::optional(number->value);
+  }
+
+  // The argument as an attribute; nullopt for None, which is as if it were left out.
+  absl::StatusOr<std::optional<OnnxAttribute>> AttributeOf(const GraphExpr& e) const {
+    if (const auto* literal = e.As<Literal>()) {
+      if (std::holds_alternative<std::monostate>(literal->value)) return std::nullopt;
+      if (const auto* flag = std::get_if<bool>(&literal->value)) return OnnxAttribute(int64_t{*flag});
+      if (const auto* integer = std::get_if<int64_t>(&literal->value)) return OnnxAttribute(*integer);
+      if (const auto* number = std::get_if<double>(&literal->value)) return OnnxAttribute(*number);
+      return OnnxAttribute(std::get<std::string>(literal->value));
+    }
+    if (const auto* type = e.As<TypeLiteral>(); type != nullptr && type->type.dtype.has_value())
+      return OnnxAttribute(ToText(*type->type.dtype));
+    if (const std::optional<double> number = NumberIn(e)) return OnnxAttribute(*number);
+    if (const auto integers = IntegersIn(e); integers.has_value())
+      return e.As<ScalarValue>() != nullptr ? OnnxAttribute((*integers)[0]) : OnnxAttribute(*integers);
+    const auto* list = e.As<GraphTuple>();
+    if (list == nullptr) return Unclear("an attribute that is neither number, text nor a list of them");
+    std::vector<double> numbers;
+    std::vector<std::string> texts;
+    for (const GraphExpr& item : list->items) {
+      const auto* literal = item.As<Literal>();
+      const auto* text = literal == nullptr ? nullptr : std::get_if<std::string>(&literal->value);
+      if (text != nullptr) texts.push_back(*text);
+      if (const std::optional<double> number = NumberIn(item)) numbers.push_back(*number);
+    }
+    if (texts.size() == list->items.size()) return OnnxAttribute(texts);
+    if (numbers.size() == list->items.size()) return OnnxAttribute(numbers);
+    return Unclear("an attribute that is a list of unlike things");
+  }
+
+  // An argument by its place: tensors, or numbers that are known now.
+  absl::Status AddArgument(const GraphExpr& arg, const std::string& name, OnnxNode& node) {
+    const bool is_empty = arg.As<GraphTuple>() != nullptr && arg.As<GraphTuple>()->items.empty();
+    if (const auto integers = IntegersIn(arg); integers.has_value() && !is_empty) {
+      const bool is_scalar = arg.As<ScalarValue>() != nullptr || arg.As<Literal>() != nullptr;
+      NdArray array = NdArray::Of<int64_t>(
+          kInt64, is_scalar ? std::vector<int64_t>() : std::vector{static_cast<int64_t>(integers->size())}, *integers);
+      node.inputs.push_back(AddConstant(name, std::make_shared<const NdArray>(std::move(array))).names[0]);
+      return absl::OkStatus();
+    }
+    if (const std::optional<double> number = NumberIn(arg)) {
+      NdArray array(DType::Float(64), {});
+      array.Set(0, *number);
+      node.inputs.push_back(AddConstant(name, std::make_shared<const NdArray>(std::move(array))).names[0]);
+      return absl::OkStatus();
+    }
+    HONE_ASSIGN_OR_RETURN(const Tensors value, Read(arg, name, std::nullopt));
+    node.inputs.insert(node.inputs.end(), value.names.begin(), value.names.end());
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Tensors> ReadCall(const GraphCall& call, const std::string& name,
+                                   const std::optional<GraphType>& type) {
+    OnnxNode node{.op = call.op, .domain = std::string(kModuleDomain)};
+    if (call.callee) {
+      const auto* function = call.callee.As<FunctionRef>();
+      if (function == nullptr) return Unclear("it calls what is no function of the module");
+      node.op = function->name;
+      node.domain = kFunctionDomain;
+    }
+    if (absl::StartsWith(node.op, "hone.")) {
+      node.op = std::string(absl::StripPrefix(node.op, "hone."));
+      node.domain = std::string(kGraphDomain);
+    }
+    for (const GraphExpr& arg : call.args) HONE_RETURN_IF_ERROR(AddArgument(arg, absl::StrCat(name, "_arg"), node));
+    for (const auto& [attribute, e] : call.named) {
+      HONE_ASSIGN_OR_RETURN(std::optional<OnnxAttribute> value, AttributeOf(e));
+      if (value.has_value()) node.attributes[attribute] = *std::move(value);
+    }
+    const std::optional<size_t> outputs = OutputsInTuple(node, type);
+    return AddNode(std::move(node), name, outputs.value_or(1), outputs.has_value());
+  }
+
+  // How many values a call gives back as a tuple; nullopt when it gives one back as it is.
+  static std::optional<size_t> OutputsInTuple(const OnnxNode& node, const std::optional<GraphType>& type) {
+    if (type.has_value() && type->kind == GraphType::Kind::kTuple) return type->fields.size();
+    if (node.op == "nn.batch_norm") return 3;
+    const auto parts = node.attributes.find("indices_or_sections");
+    if (node.op != "split" || parts == node.attributes.end()) return std::nullopt;
+    if (const auto* sections = std::get_if<int64_t>(&parts->second)) return std::clamp<int64_t>(*sections, 0, 1 << 16);
+    if (const auto* indices = std::get_if<std::vector<int64_t>>(&parts->second)) return indices->size() + 1;
+    return std::nullopt;
+  }
+
+  const GraphFunc& func_;
+  const ImportOptions& options_;
+  OnnxModel& model_;
+  std::vector<std::string>& problems_;
+  OnnxGraph* graph_ = nullptr;
+  SizeValues sizes_;
+  std::map<uint64_t, Tensors> values_;  // by the variable's id
+  std::set<std::string> names_;
+};
+
+// "main", or the only one.
+absl::StatusOr<const GraphFunc*> MainOf(const IrModule& module) {
+  std::vector<const GraphFunc*> found;
+  for (const auto& function : module.functions) {
+    const GraphFunc* graph = std::get_if<GraphFunc>(&function);
+    if (graph == nullptr) continue;
+    if (graph->name == "main") return graph;
+    if (!graph->is_private) found.push_back(graph);
+  }
+  if (found.size() == 1) return found[0];
+  return Unclear(found.empty() ? "the module has no graph function (@R.function)"
+                               : "the module has several graph functions, of which none is called main");
+}
+
+}  // namespace
+
+absl::StatusOr<OnnxModel> ModelOfModule(const IrModule& module, const ImportOptions& options,
+                                        std::vector<std::string>& problems) {
+  HONE_ASSIGN_OR_RETURN(const GraphFunc* const main, MainOf(module));
+  OnnxModel model;
+  for (const std::string_view domain :
+       {std::string_view(), kModuleDomain, kGraphDomain, std::string_view(kFunctionDomain)})
+    model.opsets[std::string(domain)] = kOperatorSet;
+  for (const auto& function : module.functions) {
+    if (const PrimFunc* tensor_function = std::get_if<PrimFunc>(&function))
+      model.tensor_functions[tensor_function->name] = *tensor_function;
+    const GraphFunc* graph = std::get_if<GraphFunc>(&function);
+    if (graph == nullptr || graph == main) continue;
+    HONE_RETURN_IF_ERROR(FunctionReader(*graph, options, model, problems)
+                             .ReadFunction(model.functions[{kFunctionDomain, graph->name, ""}]));
+  }
+  HONE_RETURN_IF_ERROR(FunctionReader(*main, options, model, problems).ReadModel());
+  return model;
+}
+
+}  // namespace hone
