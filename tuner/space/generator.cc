@@ -4,6 +4,8 @@
 #include <functional>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/numeric/int128.h"
 #include "absl/strings/str_join.h"
 #include "compiler/schedule/primitives/annotate.h"
 #include "compiler/schedule/primitives/locate.h"
@@ -40,24 +42,49 @@ void Exhaust(const Generator& generator, const On& on) {
   }
 }
 
-// Drafts of a generator, each worked out once: descents cross one another and end at the same places.
+// Drafts of a generator, each worked out once: descents cross one another and end at the same places. A choice goes by
+// a number, whose digits are the indices of the knobs.
 class KnownDrafts {
  public:
-  explicit KnownDrafts(const Generator& generator) : generator_(generator) {}
+  using Number = absl::uint128;
+  explicit KnownDrafts(const Generator& generator) : generator_(generator) {
+    double choices = 1;
+    Number weight = 1;
+    for (const Knob& knob : knobs()) {
+      weights_.push_back(weight);
+      weight *= knob.candidates.size();
+      choices *= static_cast<double>(knob.candidates.size());
+    }
+    remembers_ = choices < kMostNumbers;
+  }
   const std::vector<Knob>& knobs() const { return generator_.knobs(); }
+  // What one step of a knob adds to the number of a choice.
+  Number Weight(size_t knob) const { return weights_[knob]; }
+  Number NumberOf(const Choice& choice) const {
+    Number number = 0;
+    for (size_t k = 0; k < choice.size(); ++k) number += weights_[k] * static_cast<uint64_t>(choice[k]);
+    return number;
+  }
   struct Draft {
     std::optional<double> us;
-    bool is_new = false;  // it was not asked for before
+    bool is_new = true;  // as far as is known, it was not asked for before
   };
-  Draft Of(const Choice& choice) {
-    const auto [at, is_new] = drafts_.try_emplace(choice);
+  Draft Of(const Choice& choice, Number number) {
+    if (!remembers_) return {generator_.Draft(choice)};
+    const auto [at, is_new] = drafts_.try_emplace(number);
     if (is_new) at->second = generator_.Draft(choice);
     return {at->second, is_new};
   }
+  // Whether a descent has begun a round here before. It is then known where it leads.
+  bool SeenBefore(Number number) { return remembers_ && !rounds_.insert(number).second; }
 
  private:
+  static constexpr double kMostNumbers = 1e38;  // less than 2 to the power of 128
   const Generator& generator_;
-  absl::flat_hash_map<Choice, std::optional<double>> drafts_;
+  std::vector<Number> weights_;
+  bool remembers_ = true;  // false: there are more choices than numbers
+  absl::flat_hash_map<Number, std::optional<double>> drafts_;
+  absl::flat_hash_set<Number> rounds_;
 };
 
 // Changes one knob, or two neighbouring knobs together, as long as that helps.
@@ -66,26 +93,29 @@ void Descend(KnownDrafts& drafts, const Choice& start, const On& on) {
   const std::vector<Knob>& knobs = drafts.knobs();
   Best here;
   here.choice = start;
-  const auto offer = [&](const Choice& choice) {
-    const KnownDrafts::Draft draft = drafts.Of(choice);
+  const auto offer = [&](const Choice& choice, KnownDrafts::Number number) {
+    const KnownDrafts::Draft draft = drafts.Of(choice, number);
     if (draft.is_new) on(choice, draft.us);
     return here.Offer(choice, draft.us);
   };
-  offer(start);
-  for (bool better = true; better;) {
+  offer(start, drafts.NumberOf(start));
+  for (bool better = true; better && !drafts.SeenBefore(drafts.NumberOf(here.choice));) {
     better = false;
     for (size_t i = 0; i < knobs.size(); ++i) {
       for (size_t j = i; j < std::min(knobs.size(), i + 3); ++j) {
         Choice choice = here.choice;
+        choice[i] = choice[j] = 0;
+        const KnownDrafts::Number others = drafts.NumberOf(choice);
         for (int a = 0; a < static_cast<int>(knobs[i].candidates.size()); ++a) {
           choice[i] = a;
+          const KnownDrafts::Number number = others + drafts.Weight(i) * static_cast<uint64_t>(a);
           if (i == j) {
-            better |= offer(choice);
+            better |= offer(choice, number);
             continue;
           }
           for (int b = 0; b < static_cast<int>(knobs[j].candidates.size()); ++b) {
             choice[j] = b;
-            better |= offer(choice);
+            better |= offer(choice, number + drafts.Weight(j) * static_cast<uint64_t>(b));
           }
         }
       }

@@ -46,74 +46,85 @@ AccessRegion::AccessRegion(const BlockInfo& block, const BlockInfo::Access& acce
   const Var quotient("quotient", vars.empty() ? kInt32 : vars[divided].type());
   vars.push_back(quotient);
   for (const JoinedDimension& joined : JoinDimensions(block, access)) {
-    shape_.push_back(joined.extent);
     const std::optional<LinearForm> form = DetectLinear(
         quotient_.iter < 0 ? joined.index : WithQuotient(joined.index, vars[divided], quotient_.period, quotient),
         vars);
-    steps_.push_back(form.has_value() ? form->coefficients : std::vector<int64_t>());
+    Dimension& dimension = dimensions_.emplace_back();
+    dimension.extent = joined.extent;
+    dimension.linear = form.has_value();
+    for (size_t i = 0; form.has_value() && i < form->coefficients.size(); ++i) {
+      const int64_t step = std::abs(form->coefficients[i]);
+      const int iter = i < block.iters.size() ? static_cast<int>(i) : kQuotient;
+      if (step != 0 && (iter != kQuotient || quotient_.iter >= 0)) dimension.terms.push_back({step, iter});
+    }
+    std::ranges::sort(dimension.terms, {}, &Term::step);
   }
 }
 
-int64_t AccessRegion::BoxSize(size_t dimension, std::span<const int64_t> sizes) const {
-  const std::vector<int64_t>& steps = steps_[dimension];
-  if (steps.empty()) return shape_[dimension];
+int64_t AccessRegion::BoxSize(const Dimension& dimension, std::span<const int64_t> sizes) const {
+  if (!dimension.linear) return dimension.extent;
   int64_t size = 1;
-  for (size_t i = 0; i + 1 < steps.size(); ++i) size += std::abs(steps[i]) * (sizes[i] - 1);
-  if (quotient_.iter >= 0) {
-    const int64_t iterations = sizes[static_cast<size_t>(quotient_.iter)];
-    size += std::abs(steps.back()) * ((iterations + quotient_.period - 1) / quotient_.period - 1);
+  for (const Term& term : dimension.terms) {
+    if (term.iter != kQuotient) {
+      size += term.step * (sizes[static_cast<size_t>(term.iter)] - 1);
+    } else {
+      const int64_t iterations = sizes[static_cast<size_t>(quotient_.iter)];
+      size += term.step * ((iterations + quotient_.period - 1) / quotient_.period - 1);
+    }
   }
-  return std::min(size, shape_[dimension]);
+  return std::min(size, dimension.extent);
 }
 
 // Different values of a sum of multiples of the iterations, the least multiple first: of values that lie without gaps,
 // a multiple no larger than their number leaves none, a larger one repeats them.
-int64_t AccessRegion::IndicesRead(size_t dimension, std::span<const int64_t> sizes) const {
-  if (steps_[dimension].empty() || quotient_.iter >= 0) return BoxSize(dimension, sizes);
-  std::vector<std::pair<int64_t, int64_t>> multiples;  // with their iterations
-  int64_t unit = 0;
-  for (size_t i = 0; i + 1 < steps_[dimension].size(); ++i) {
-    const int64_t step = std::abs(steps_[dimension][i]);
-    if (step == 0 || sizes[i] == 1) continue;
-    multiples.emplace_back(step, sizes[i]);
-    unit = std::gcd(unit, step);
+int64_t AccessRegion::IndicesRead(const Dimension& dimension, std::span<const int64_t> sizes) const {
+  if (!dimension.linear || quotient_.iter >= 0) return BoxSize(dimension, sizes);
+  int64_t unit = 0, box = 1;
+  for (const Term& term : dimension.terms) {
+    const int64_t iterations = sizes[static_cast<size_t>(term.iter)];
+    if (iterations == 1) continue;
+    if (unit != 1) unit = std::gcd(unit, term.step);
+    box += term.step * (iterations - 1);
   }
-  std::ranges::sort(multiples);
   int64_t values = 1, reach = 1;  // reach: of the least to the largest, in units
-  for (const auto& [step, iterations] : multiples) {
-    const bool leaves_no_gaps = values == reach && step / unit <= reach;
-    reach += step / unit * (iterations - 1);
+  for (const Term& term : dimension.terms) {
+    const int64_t iterations = sizes[static_cast<size_t>(term.iter)];
+    if (iterations == 1) continue;
+    const int64_t step = term.step / unit;
+    const bool leaves_no_gaps = values == reach && step <= reach;
+    reach += step * (iterations - 1);
     values = leaves_no_gaps ? reach : std::min(reach, values * iterations);
   }
-  return std::min(values, BoxSize(dimension, sizes));
+  return std::min({values, box, dimension.extent});
 }
 
 double AccessRegion::Elements(std::span<const int64_t> sizes) const {
   double elements = 1;
-  for (size_t d = 0; d < steps_.size(); ++d) {
-    elements *= static_cast<double>(d + 1 < steps_.size() ? IndicesRead(d, sizes) : BoxSize(d, sizes));
+  for (const Dimension& dimension : dimensions_) {
+    const bool last = &dimension == &dimensions_.back();
+    elements *= static_cast<double>(last ? BoxSize(dimension, sizes) : IndicesRead(dimension, sizes));
   }
   return elements;
 }
 
 double AccessRegion::ElementsAlone(std::span<const int64_t> sizes) const {
   double elements = 1;
-  for (size_t d = 0; d < steps_.size(); ++d) elements *= static_cast<double>(IndicesRead(d, sizes));
+  for (const Dimension& dimension : dimensions_) elements *= static_cast<double>(IndicesRead(dimension, sizes));
   return elements;
 }
 
 double AccessRegion::BoxElements(std::span<const int64_t> sizes) const {
   double elements = 1;
-  for (size_t d = 0; d < steps_.size(); ++d) elements *= static_cast<double>(BoxSize(d, sizes));
+  for (const Dimension& dimension : dimensions_) elements *= static_cast<double>(BoxSize(dimension, sizes));
   return elements;
 }
 
 int64_t AccessRegion::RunBytes(std::span<const int64_t> sizes) const {
   int64_t run = bytes_;
-  for (size_t d = steps_.size(); d-- > 0;) {
-    const int64_t size = BoxSize(d, sizes);
+  for (size_t d = dimensions_.size(); d-- > 0;) {
+    const int64_t size = BoxSize(dimensions_[d], sizes);
     run *= size;
-    if (size < shape_[d]) break;
+    if (size < dimensions_[d].extent) break;
   }
   return run;
 }
@@ -122,8 +133,10 @@ double AccessRegion::SetShare(std::span<const int64_t> sizes, std::span<const in
   // From the last dimension on: the run that lies in one piece, then the distances between runs.
   int64_t stride = bytes_, run = bytes_, apart = period;
   bool in_one_piece = true;
-  for (size_t d = steps_.size(); d-- > 0;) {
-    const int64_t size = BoxSize(d, sizes), extent = buffer.empty() ? shape_[d] : BoxSize(d, buffer);
+  for (size_t d = dimensions_.size(); d-- > 0;) {
+    const Dimension& dimension = dimensions_[d];
+    const int64_t size = BoxSize(dimension, sizes);
+    const int64_t extent = buffer.empty() ? dimension.extent : BoxSize(dimension, buffer);
     if (in_one_piece) {
       run = stride * size;
       in_one_piece = size == extent;

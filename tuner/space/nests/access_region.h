@@ -39,13 +39,22 @@ class AccessRegion {
   double SetShare(std::span<const int64_t> sizes, std::span<const int64_t> buffer, int64_t period) const;
 
  private:
-  int64_t BoxSize(size_t dimension, std::span<const int64_t> sizes) const;
-  int64_t IndicesRead(size_t dimension, std::span<const int64_t> sizes) const;
+  static constexpr int kQuotient = -1;
+  // Of an index: `step` for each iteration of a variable, or of quotient_.
+  struct Term {
+    int64_t step = 0;  // above 0
+    int iter = 0;
+  };
+  struct Dimension {
+    int64_t extent = 1;
+    bool linear = false;      // its index is the sum of the terms and a constant
+    std::vector<Term> terms;  // the least step first
+  };
+  int64_t BoxSize(const Dimension& dimension, std::span<const int64_t> sizes) const;
+  int64_t IndicesRead(const Dimension& dimension, std::span<const int64_t> sizes) const;
 
-  std::vector<int64_t> shape_;
   BlockInfo::Access::Steps quotient_;
-  std::vector<std::vector<int64_t>>
-      steps_;          // of the index in each dimension, by variable, then by quotient_; empty: not linear
+  std::vector<Dimension> dimensions_;
   int64_t bytes_ = 4;  // of an element
 };
 

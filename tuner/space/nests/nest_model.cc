@@ -99,8 +99,8 @@ NestModel::NestModel(const StageContext& context, int block, const NestShape& sh
   FindHandedOn(*context.info);
 }
 
-bool NestModel::Legal(const NestPlan& plan) const {
-  double copies = static_cast<double>(plan.unroll) * RegistersOf(plan, plan.inner).accumulators;
+bool NestModel::Legal(const NestPlan& plan, const Registers& registers) const {
+  double copies = static_cast<double>(plan.unroll) * registers.accumulators;
   if (plan.window) copies *= reduce_steps_ / InnermostSteps();
   if (copies > kMostUnrolled) return false;
   for (const int iter : spatial_) {
@@ -114,7 +114,6 @@ bool NestModel::Legal(const NestPlan& plan) const {
   int64_t last = block_.extents[static_cast<size_t>(reduce_.back())];
   if (shape_.along == reduce_.back()) last = CeilDiv(last, plan.k_parts);
   if (last % (plan.unroll * shape_.depth()) != 0) return false;
-  const Registers registers = RegistersOf(plan, plan.inner);
   if (shape_.in_tiles()) return registers.accumulators + 2 <= kTileRegisters;  // one for either factor
   return registers.accumulators + registers.held + 1 <= target_.vector_registers;
 }
@@ -193,7 +192,8 @@ NestModel::RowLoads NestModel::RowLoadsOf(const NestPlan& plan, const Sizes& inn
   return {kOfElement * vectors * static_cast<double>(groups), vectors * static_cast<double>(groups - 1), false};
 }
 
-NestModel::Body NestModel::BodyOf(const NestPlan& plan, const Sizes& inner, size_t read) const {
+NestModel::Body NestModel::BodyOf(const NestPlan& plan, const Sizes& inner, const Registers& registers,
+                                  size_t read) const {
   Sizes sizes = inner;
   Body body;
   // A last loop over a few taps is unrolled by the compiler too, unless lanes of every load have masks.
@@ -226,7 +226,7 @@ NestModel::Body NestModel::BodyOf(const NestPlan& plan, const Sizes& inner, size
     }
     body.places = std::min(1.0, body.vectors * plan.lanes / (places * reads_[read].region.Elements(one)));
   }
-  if (const Registers registers = RegistersOf(plan, inner); registers.shares[read]) {
+  if (registers.shares[read]) {
     const double own = std::min(1.0, body.vectors / (registers.vectors_of[read] * body.taps));
     body.shared = 1 - own;
     if (reads_[read].period == 0) body.places = own;
@@ -282,16 +282,18 @@ bool NestModel::MasksLanes(const NestPlan& plan, size_t r) const {
 }
 
 double NestModel::VectorsHeld(const NestPlan& plan, size_t read) const {
-  const Body body = BodyOf(plan, plan.inner, read);
-  return RegistersOf(plan, plan.inner).accumulators + body.vectors * body.shared;
+  const Registers registers = RegistersOf(plan, plan.inner);
+  const Body body = BodyOf(plan, plan.inner, registers, read);
+  return registers.accumulators + body.vectors * body.shared;
 }
 
 std::optional<double> NestModel::Cost(const NestPlan& plan) const {
-  if (!Legal(plan)) return std::nullopt;
+  const Registers registers = RegistersOf(plan, plan.inner);
+  if (!Legal(plan, registers)) return std::nullopt;
   const Sources sources = SourcesOf(plan);
   Sizes inner = plan.inner;
   const int64_t pieces = plan.Pieces();
-  const double piece = (PieceCycles(plan, 0, inner, sources) + CopyCycles(plan)) / machine_.cycles_per_us();
+  const double piece = (PieceCycles(plan, 0, inner, registers, sources) + CopyCycles(plan)) / machine_.cycles_per_us();
   const double shared_out = stays() ? piece * static_cast<double>(CeilDiv(pieces, threads_))
                                     : ParallelTime(machine_, piece * static_cast<double>(pieces), pieces, threads_);
   const double work = shared_out + CopyMicroseconds(plan) + HandoverMicroseconds(plan);
@@ -320,16 +322,18 @@ double NestModel::ColdMicroseconds(const NestPlan& plan) const {
   return bytes / rate / machine_.cycles_per_us();
 }
 
-double NestModel::PieceCycles(const NestPlan& plan, size_t variable, Sizes& inner, const Sources& sources) const {
-  if (variable == spatial_.size()) return TileCycles(plan, inner, sources);
+double NestModel::PieceCycles(const NestPlan& plan, size_t variable, Sizes& inner, const Registers& whole,
+                              const Sources& sources) const {
+  if (variable == spatial_.size())
+    return TileCycles(plan, inner, inner == plan.inner ? whole : RegistersOf(plan, inner), sources);
   const size_t i = static_cast<size_t>(spatial_[variable]);
   const int64_t rows = plan.InPiece(i, block_.extents[i]);
   const int64_t full = rows / plan.inner[i], tail = rows % plan.inner[i];
   double cycles = 0;
-  if (full > 0) cycles += static_cast<double>(full) * PieceCycles(plan, variable + 1, inner, sources);
+  if (full > 0) cycles += static_cast<double>(full) * PieceCycles(plan, variable + 1, inner, whole, sources);
   if (tail > 0) {
     inner[i] = tail;
-    cycles += PieceCycles(plan, variable + 1, inner, sources);
+    cycles += PieceCycles(plan, variable + 1, inner, whole, sources);
     inner[i] = plan.inner[i];
   }
   return cycles;
@@ -353,7 +357,7 @@ NestModel::Core NestModel::CoreOf(const NestPlan& plan, const Sizes& inner, cons
       shuffles += registers.shuffles_of[r] * steps;
       continue;
     }
-    const Body body = BodyOf(plan, inner, r);
+    const Body body = BodyOf(plan, inner, registers, r);
     shuffles += registers.shuffles_of[r] * steps * body.places;
     if (body.shared <= 0 || !registers.shares[r]) continue;
     const double over = accumulators + body.vectors * body.shared - target_.vector_registers;
@@ -404,8 +408,8 @@ double NestModel::ResultCycles(const NestPlan& plan, const Sizes& inner, double 
   return cycles + 2 * written * parts_of_line / BytesPerCycle(target_, machine_, between);
 }
 
-double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sources& sources) const {
-  const Registers registers = RegistersOf(plan, inner);
+double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Registers& registers,
+                             const Sources& sources) const {
   const double accumulators = registers.accumulators;
   const double parts = static_cast<double>(plan.k_parts);
   const double steps = reduce_steps_ / (of_lanes() ? parts : 1);  // of all blocks of k together

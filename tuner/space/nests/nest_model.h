@@ -86,8 +86,8 @@ class NestModel {
   bool Overlaps(const Read& read) const;
   // Whether an operand that is computed in the tile is let through lane by lane: taps move it along the vector.
   bool MasksLanes(const NestPlan& plan, size_t read) const;
-  Body BodyOf(const NestPlan& plan, const Sizes& inner, size_t read) const;
-  bool Legal(const NestPlan& plan) const;
+  Body BodyOf(const NestPlan& plan, const Sizes& inner, const Registers& registers, size_t read) const;
+  bool Legal(const NestPlan& plan, const Registers& registers) const;  // those of a whole tile
   bool InPanels(const NestPlan& plan, size_t read) const {
     return reads_[read].has_panels && (reads_[read].constant || plan.packing[read] != Packing::kNone);
   }
@@ -100,7 +100,7 @@ class NestModel {
   }
   Registers RegistersOf(const NestPlan& plan, const Sizes& inner) const;
   Sources SourcesOf(const NestPlan& plan) const;  // nest_sources.cc
-  double SharedWithNext(const NestPlan& plan, size_t read, const Sizes& tile, size_t iter) const;
+  double SharedWithNext(const NestPlan& plan, size_t read, const Sizes& tile, double elements, size_t iter) const;
   double PartOfLine(const NestPlan& plan, size_t read, const Sizes& tile) const;
   // Of one tile: arithmetic and loads from the first cache, what comes from further off, and results and epilogue;
   // `steps` iterations of the reduction.
@@ -112,9 +112,11 @@ class NestModel {
   double StreamCycles(const NestPlan& plan, const Sizes& inner, const Registers& registers, double steps,
                       const Sources& sources) const;
   double ResultCycles(const NestPlan& plan, const Sizes& inner, double accumulators) const;
-  double TileCycles(const NestPlan& plan, const Sizes& inner, const Sources& sources) const;
-  // Of all tiles in the first piece, in which no variable but one with a single piece has a tail.
-  double PieceCycles(const NestPlan& plan, size_t variable, Sizes& inner, const Sources& sources) const;
+  double TileCycles(const NestPlan& plan, const Sizes& inner, const Registers& registers, const Sources& sources) const;
+  // Of all tiles in the first piece, in which no variable but one with a single piece has a tail. `whole`: the
+  // registers of a tile that none cuts off.
+  double PieceCycles(const NestPlan& plan, size_t variable, Sizes& inner, const Registers& whole,
+                     const Sources& sources) const;
   bool RowsCollide(const Read& read, const Sizes& inner) const;
   // To read and write so many bytes of partial results between two blocks of k, beyond what the second cache takes.
   double FarSumCycles(const NestPlan& plan, double bytes) const;

@@ -9,14 +9,15 @@
 namespace hone {
 
 // Of what a tile reads of an operand, the share that the next one along a variable reads too: all of what that does not
-// move, of windows what overlaps, and of lines the part that a tile takes of each by itself.
-double NestModel::SharedWithNext(const NestPlan& plan, size_t r, const Sizes& tile, size_t iter) const {
+// move, of windows what overlaps, and of lines the part that a tile takes of each by itself. `elements`: of the tile.
+double NestModel::SharedWithNext(const NestPlan& plan, size_t r, const Sizes& tile, double elements,
+                                 size_t iter) const {
   const Read& read = reads_[r];
   if (!read.moves[iter]) return 1;
   if (static_cast<int>(iter) == vector_iter_) return 1 - PartOfLine(plan, r, tile);
   Sizes both = tile;
   both[iter] *= 2;
-  return std::max(0.0, 2 - read.region.Elements(both) / read.region.Elements(tile));
+  return std::max(0.0, 2 - read.region.Elements(both) / elements);
 }
 
 // Of every line that a tile reads of an operand, the part that it reads, in (0, 1].
@@ -31,11 +32,13 @@ double NestModel::PartOfLine(const NestPlan& plan, size_t r, const Sizes& tile) 
 NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
   const Sizes tile = TileSizes(plan, plan.inner), piece = PieceSizes(plan), row = RowOfTiles(plan);
   Sources sources;
+  std::array<double, kMostReads> of_tile{};  // elements
   std::array<double, kMostReads> touched{};  // bytes of each operand below the loop so far
   // Of the sets of the second cache, the share that a tile of an operand falls on.
   std::array<double, kMostReads> share_of_l2;
   share_of_l2.fill(1);
   for (size_t r = 0; r < reads_.size(); ++r) {
+    of_tile[r] = reads_[r].region.Elements(tile);
     if (!reads_[r].with_vector || InPanels(plan, r)) continue;
     const std::span<const int64_t> buffer =
         IsNear(plan, r) ? std::span<const int64_t>(piece) : std::span<const int64_t>();
@@ -59,7 +62,7 @@ NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
     if (plan.steps[i] == 1) return;
     const double first = 1 / static_cast<double>(plan.steps[i]);
     for (size_t r = 0; r < reads_.size(); ++r) {
-      const double again = (1 - first) * SharedWithNext(plan, r, tile, i);
+      const double again = (1 - first) * SharedWithNext(plan, r, tile, of_tile[r], i);
       if (again <= 0) continue;
       const double footprint = std::max(all, touched[r] / share_of_l2[r]);
       sources[r].cycles += fresh[r] * again / BytesPerCycle(target_, machine_, footprint);

@@ -27,7 +27,8 @@ double BytesPerCycle(const Target& target, const Machine& machine, double footpr
   for (const Beyond& level :
        {Beyond{target.l1d, machine.l2}, Beyond{target.l2, machine.l3}, Beyond{target.l3, machine.memory}}) {
     const double served = kServed * static_cast<double>(level.capacity);
-    const double missing = served > 0 ? std::clamp(footprint / served - 1, 0.0, 1.0) : 1;
+    if (served > 0 && footprint <= served) continue;  // drafts ask by the hundred thousand, most for little
+    const double missing = served > 0 ? std::min(footprint / served - 1, 1.0) : 1;
     cycles += missing * (1 / level.rate - cycles);
   }
   return kWithOtherWork / cycles;

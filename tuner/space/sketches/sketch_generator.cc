@@ -90,6 +90,9 @@ class SketchGenerator : public Generator {
     if (!family_->rewrite.label.empty()) choices.insert(choices.begin(), family_->rewrite.label);
     name_ = absl::StrCat("sketch:", choices.empty() ? "nests" : absl::StrJoin(choices, ","));
     for (const auto& step : sketch_.steps) knobs_.insert(knobs_.end(), step->knobs().begin(), step->knobs().end());
+    for (size_t b = 0; b < sketch_.blocks.size(); ++b) {
+      if (sketch_.blocks[b].fate == SketchBlock::Fate::kTile) tiled_.push_back(b);
+    }
   }
   // A template: the same sketch with fewer candidates.
   SketchGenerator(const SketchGenerator& sketch, const Template& restriction) : SketchGenerator(sketch) {
@@ -169,7 +172,9 @@ class SketchGenerator : public Generator {
   }
   std::optional<double> DraftOfValues(const std::vector<int64_t>& values) const {
     thread_local SketchPlan plan;
-    plan.assign(family_->info.blocks.size(), NestPlan());
+    plan.resize(family_->info.blocks.size());
+    static const NestPlan kFresh;
+    for (const size_t b : tiled_) plan[b] = kFresh;  // the others mean nothing
     if (!PlanAll(values, plan)) return std::nullopt;
     double total = 0;
     bool legal = true;
@@ -199,6 +204,7 @@ class SketchGenerator : public Generator {
   Sketch sketch_;
   std::string name_;
   std::vector<Knob> knobs_;
+  std::vector<size_t> tiled_;  // blocks
 };
 
 }  // namespace
