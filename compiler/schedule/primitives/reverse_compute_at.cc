@@ -2,6 +2,7 @@
 #include <span>
 #include <utility>
 
+#include "compiler/arith/iter_map.h"
 #include "compiler/ir/structural.h"
 #include "compiler/schedule/analysis/dataflow.h"
 #include "compiler/schedule/analysis/inserted_copy.h"
@@ -73,12 +74,15 @@ absl::StatusOr<Driving> DrivingProducers(const ProgramIndex& index, const Move& 
   return driving;
 }
 
-// Whether the block runs on all of its domain: distinct loops, or parts of fused ones, give its variables.
+// Whether the block runs on all of its domain: as split and fused loops do it, or more than once on some of it.
 bool RunsOnAllOfDomain(const ProgramIndex& index, int node) {
+  const BlockRealize& realize = index.realize(node);
   VarRanges loops;
   for (const int n : index.LoopsAbove(node)) loops[index.loop(n).var] = Range{index.loop(n).min, index.loop(n).extent};
+  Analyzer known(loops);
+  if (CheckBindings(realize, loops, known).ok()) return true;
   std::vector<Range> values;
-  for (const Expr& value : index.realize(node).values) values.push_back(Range{value, IntConst(1, value.type())});
+  for (const Expr& value : realize.values) values.push_back(Range{value, IntConst(1, value.type())});
   return FillsBox(values, loops).ok();
 }
 

@@ -150,5 +150,24 @@ TEST(ReverseComputeAt, TakesRowsThatAreWhole) {
   ExpectSound(s, workload);
 }
 
+// One loop gives both variables of "b": it runs on the diagonal alone, and "C" is the whole square.
+TEST(ReverseComputeAt, RefusesAProducerThatRunsOnADiagonal) {
+  Schedule s(Get(ParsePrimFunc(R"(
+@T.prim_func
+def main(A: T.Buffer((4,), "float32"), C: T.Buffer((4, 4), "float32")):
+    b = T.alloc_buffer((4, 4), "float32")
+    for i in range(4):
+        with T.block("b"):
+            vi, vj = T.axis.remap("SS", [i, i])
+            b[vi, vj] = A[vi]
+    for i, j in T.grid(4, 4):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = T.if_then_else(vi == vj, b[vi, vj], T.float32(-1))
+)")));
+  const absl::Status moved = ReverseComputeAt(s, Get(GetBlock(s, "C")), Get(GetLoops(s, Get(GetBlock(s, "b"))))[0]);
+  EXPECT_TRUE(Says(moved, "where the producers under the loop never write"));
+}
+
 }  // namespace
 }  // namespace hone::testing
