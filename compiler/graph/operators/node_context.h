@@ -76,6 +76,9 @@ class NodeContext {
 
   // ---- Attributes. One of another type than asked for makes status() fail and gives the fallback.
   bool HasAttr(std::string_view attr) const { return Find(attr) != nullptr; }
+  const OnnxAttribute* Attribute(std::string_view attr) const {
+    return Find(attr);
+  }  // of any type; nullptr when absent
   int64_t IntAttr(std::string_view attr, int64_t fallback);
   double FloatAttr(std::string_view attr, double fallback);
   std::string StringAttr(std::string_view attr, std::string_view fallback);

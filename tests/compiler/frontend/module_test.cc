@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "compiler/frontend/module_import.h"
@@ -276,6 +277,46 @@ def main(x: R.Tensor((1, 3, 8, 8), dtype="float32"), w: R.Tensor((4, 3, 3, 3), d
   for (int64_t i = 0; i < 5; ++i) EXPECT_NEAR((*got)[0].Get(i), (*expected)[0].Get(i), 1e-6);
 }
 
+// What differs from ONNX's of a like name: attributes, numbers by place, where axes stand.
+TEST(ImportedModules, HaveTheDialectsOperators) {
+  const auto computed = [](const std::string& value) {
+    const absl::StatusOr<Graph> graph = GraphOfText(absl::StrCat(
+        "@R.function\ndef main(x: R.Tensor((2, 3), dtype=\"float32\")):\n    gv = ", value, "\n    return gv\n"));
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    const absl::StatusOr<Plan> plan = MakePlan(*graph);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    const std::vector<float> numbers = {-1, 2, -3, 4, -5, 6};
+    const NdArray x = NdArray::Of<float>(kFloat32, {2, 3}, numbers);
+    const auto outputs = InterpretPlan(*plan, std::span(&x, 1));
+    EXPECT_TRUE(outputs.ok()) << outputs.status();
+    const NdArray& y = (*outputs)[0];
+    std::string text = absl::StrCat("[", absl::StrJoin(y.shape, ", "), "]");
+    for (int64_t i = 0; i < y.NumElements(); ++i) absl::StrAppend(&text, " ", y.Get(i));
+    return text;
+  };
+  EXPECT_EQ(computed("R.sum(x, axis=[1], keepdims=True)"), "[2, 1] -2 5");
+  EXPECT_EQ(computed("R.sum(x, axis=None)"), "[] 3");
+  EXPECT_EQ(computed("R.max(x, axis=[0])"), "[3] 4 2 6");
+  EXPECT_EQ(computed("R.clip(x, R.prim_value(-2), R.prim_value(4.5))"), "[2, 3] -1 2 -2 4 -2 4.5");
+  EXPECT_EQ(computed("R.reshape(x, R.shape([3, 2]))"), "[3, 2] -1 2 -3 4 -5 6");
+  EXPECT_EQ(computed("R.flatten(x)"), "[6] -1 2 -3 4 -5 6");
+  EXPECT_EQ(computed("R.squeeze(R.expand_dims(x, axis=[0, 3]), axis=[0])"), "[2, 3, 1] -1 2 -3 4 -5 6");
+  EXPECT_EQ(computed("R.broadcast_to(R.sum(x, axis=[1], keepdims=True), R.shape([2, 2]))"), "[2, 2] -2 -2 5 5");
+  EXPECT_EQ(
+      computed("R.strided_slice(x, (R.prim_value(1),), (R.prim_value(0),), (R.prim_value(3),), (R.prim_value(2),), "
+               "assume_inbound=False)"),
+      "[2, 2] -1 -3 4 6");
+  EXPECT_EQ(computed("R.take(x, R.const([1, 0], \"int64\"), axis=1)"), "[2, 2] 2 -1 -5 4");
+  EXPECT_EQ(computed("R.take(x, R.const([5, 0], \"int64\"))"), "[2] 6 -1");
+  EXPECT_EQ(computed("R.concat((x, x), axis=0)"), "[4, 3] -1 2 -3 4 -5 6 -1 2 -3 4 -5 6");
+  EXPECT_EQ(computed("R.split(x, indices_or_sections=[1], axis=-1)[1]"), "[2, 2] 2 -3 -5 6");
+  EXPECT_EQ(computed("R.astype(x, dtype=\"int32\")"), "[2, 3] -1 2 -3 4 -5 6");
+  EXPECT_EQ(computed("R.nn.leakyrelu(x, alpha=0.5)"), "[2, 3] -0.5 2 -1.5 4 -2.5 6");
+  EXPECT_EQ(computed("R.matmul(x, R.permute_dims(x, axes=[1, 0]), out_dtype=\"float32\")"), "[2, 2] 14 -32 -32 77");
+  EXPECT_EQ(computed("R.astype(R.logical_not(R.less(x, R.const(0, \"float32\"))), dtype=\"float32\")"),
+            "[2, 3] 0 1 0 1 0 1");
+}
+
 // Operators of the graph itself stand as they are.
 TEST(ImportedModules, TakeOperatorsOfTheGraph) {
   const absl::StatusOr<Graph> graph = GraphOfText(R"(
@@ -324,6 +365,7 @@ TEST(ImportedModules, AreRefusedInOneMessage) {
   EXPECT_THAT(message("    gv = R.nn.softmax(x, axis=7)\n"), HasSubstr("axis 7 is outside the rank 2"));
   EXPECT_THAT(message("    gv = R.nn.softmax(x, axis=1, spread=3)\n"),
               HasSubstr("attribute \"spread\" is not supported"));
+  EXPECT_THAT(message("    gv = R.sum(x, axis=1, spread=3)\n"), HasSubstr("attribute \"spread\" is not supported"));
   EXPECT_THAT(message("    gv = R.split(x, indices_or_sections=2, axis=1)\n"),
               HasSubstr("2 equal parts of 3 elements"));
   EXPECT_THAT(message("    R.func_attr({\"domains\": [\"\", \"\"]})\n    gv = R.nn.relu(x)\n"),

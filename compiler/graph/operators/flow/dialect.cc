@@ -44,9 +44,9 @@ Outputs FlattenAll(NodeContext& c) {
 
 // "axis": one, several, or absent.
 Ints AxesAttr(NodeContext& c) {
-  if (!c.HasAttr("axis")) return {};
-  const OnnxAttribute& axis = c.AllAttributes().at("axis");
-  return std::holds_alternative<int64_t>(axis) ? Ints{c.IntAttr("axis", 0)} : c.IntsAttr("axis");
+  const OnnxAttribute* axis = c.Attribute("axis");
+  if (axis == nullptr) return {};
+  return std::holds_alternative<int64_t>(*axis) ? Ints{c.IntAttr("axis", 0)} : c.IntsAttr("axis");
 }
 
 // Axes are input 1 of the ONNX operator.
@@ -83,10 +83,10 @@ Outputs SplitOfDialect(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));
   HONE_ASSIGN_OR_RETURN(const int64_t axis, c.Axis(c.IntAttr("axis", 0), c.rank(c.input(0))));
   const int64_t extent = c.shape(c.input(0))[static_cast<size_t>(axis)];
-  const auto parts = c.AllAttributes().find("indices_or_sections");
-  if (parts == c.AllAttributes().end()) return Unsupported("it does not say into what it splits");
+  const OnnxAttribute* parts = c.Attribute("indices_or_sections");
+  if (parts == nullptr) return Unsupported("it does not say into what it splits");
   Ints ends;
-  if (const auto* sections = std::get_if<int64_t>(&parts->second)) {
+  if (const auto* sections = std::get_if<int64_t>(parts)) {
     if (*sections < 1 || extent % *sections != 0)
       return Unsupported(absl::StrCat(*sections, " equal parts of ", extent, " elements"));
     for (int64_t part = 1; part < *sections; ++part) ends.push_back(extent / *sections * part);
@@ -222,6 +222,9 @@ HONE_OPERATORS(dialect) {
                Row("sum", [](NodeContext& c) { return ReduceOfDialect(c, "ReduceSum"); }),
                Row("mean", [](NodeContext& c) { return ReduceOfDialect(c, "ReduceMean"); }),
                Row("prod", [](NodeContext& c) { return ReduceOfDialect(c, "ReduceProd"); }),
+               Moves("logical_and", [](NodeContext& c) { return c.As("And", c.inputs()); }),
+               Moves("logical_or", [](NodeContext& c) { return c.As("Or", c.inputs()); }),
+               Moves("logical_not", [](NodeContext& c) { return c.As("Not", c.inputs()); }),
                Moves("max", [](NodeContext& c) { return ReduceOfDialect(c, "ReduceMax"); }),
                Moves("min", [](NodeContext& c) { return ReduceOfDialect(c, "ReduceMin"); }),
                Moves("astype", CastOfDialect),
