@@ -184,6 +184,6 @@ struct Code {
 absl::StatusOr<Code> Compile(const PrimFunc& f, const InterpretOptions& options);
 // As well code for single elements of every buffer that an unscheduled block computes from its index alone. `complete`
 // says whether that holds for every buffer a block writes.
-absl::StatusOr<Code> CompileElements(const PrimFunc& f, bool& complete);
+absl::StatusOr<Code> CompileElements(const PrimFunc& f, const InterpretOptions& options, bool& complete);
 
 }  // namespace hone::interp

@@ -122,6 +122,8 @@ uint16_t Compiler::Place(const std::string& what) {
 absl::StatusOr<Code> Compile(const PrimFunc& f, const InterpretOptions& options) {
   return Compiler(f, options).Whole();
 }
-absl::StatusOr<Code> CompileElements(const PrimFunc& f, bool& complete) { return Compiler(f, {}).Elements(complete); }
+absl::StatusOr<Code> CompileElements(const PrimFunc& f, const InterpretOptions& options, bool& complete) {
+  return Compiler(f, options).Elements(complete);
+}
 
 }  // namespace hone::interp

@@ -15,7 +15,10 @@ absl::Status Interpret(const PrimFunc& f, std::span<NdArray> args, const Interpr
 }
 
 absl::StatusOr<std::vector<double>> InterpretElements(const PrimFunc& f, std::span<const NdArray> inputs, int output,
-                                                      std::span<const std::vector<int64_t>> where, int64_t max_steps) {
+                                                      std::span<const std::vector<int64_t>> where,
+                                                      const InterpretOptions& options) {
+  const InterpretOptions counting = {.double_accumulation = options.double_accumulation,
+                                     .max_steps = options.max_steps};
   const int outputs = f.num_outputs();
   if (inputs.size() + static_cast<size_t>(outputs) != f.params.size() || output < 0 || output >= outputs) {
     return absl::InvalidArgumentError(
@@ -36,9 +39,9 @@ absl::StatusOr<std::vector<double>> InterpretElements(const PrimFunc& f, std::sp
   const int param = static_cast<int>(inputs.size()) + output;
   std::vector<double> values;
   bool complete = false;
-  const absl::StatusOr<interp::Code> code = interp::CompileElements(f, complete);
+  const absl::StatusOr<interp::Code> code = interp::CompileElements(f, counting, complete);
   if (code.ok() && complete) {
-    interp::Machine machine(f, *code, {.max_steps = max_steps});
+    interp::Machine machine(f, *code, counting);
     HONE_RETURN_IF_ERROR(machine.Bind(args));
     HONE_RETURN_IF_ERROR(machine.Run(code->entry));
     for (const std::vector<int64_t>& index : where) {
@@ -48,7 +51,7 @@ absl::StatusOr<std::vector<double>> InterpretElements(const PrimFunc& f, std::sp
     return values;
   }
   // A program in another form is run as a whole.
-  HONE_RETURN_IF_ERROR(Interpret(f, args, {.max_steps = max_steps}));
+  HONE_RETURN_IF_ERROR(Interpret(f, args, counting));
   for (const std::vector<int64_t>& index : where) {
     const NdArray& result = args[static_cast<size_t>(param)];
     if (index.size() != result.shape.size())

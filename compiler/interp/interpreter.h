@@ -52,10 +52,10 @@ struct InterpretOptions {
 absl::Status Interpret(const PrimFunc& f, std::span<NdArray> args, const InterpretOptions& options = {});
 
 // The values of chosen elements of one output (0 is the first) of an unscheduled function, computing only what they
-// need. `inputs` are the arguments before the outputs; each of `where` is an index of the output. Values have been
-// rounded to the declared types on the way. `max_steps` are InterpretOptions', for all of them together.
+// need. `inputs` are the arguments before the outputs; each of `where` is an index of the output. Of the options
+// double_accumulation counts, and max_steps, which are those of all of them together.
 absl::StatusOr<std::vector<double>> InterpretElements(const PrimFunc& f, std::span<const NdArray> inputs, int output,
                                                       std::span<const std::vector<int64_t>> where,
-                                                      int64_t max_steps = 0);
+                                                      const InterpretOptions& options = {});
 
 }  // namespace hone

@@ -328,7 +328,8 @@ absl::StatusOr<double> Machine::Element(int param, std::span<const int64_t> inde
       offset = offset * memory.dims[d] + index[d];
     }
     if (memory.written[offset] == 0) HONE_RETURN_IF_ERROR(Produce(static_cast<int>(b), offset));
-    NdArray one(f_.params[static_cast<size_t>(param)].type(), {1});
+    const DType type = f_.params[static_cast<size_t>(param)].type();
+    NdArray one(options_.double_accumulation && type.is_float() ? DType::Float(64) : type, {1});
     std::memcpy(one.data.data(), memory.data + offset * memory.bytes, static_cast<size_t>(memory.bytes));
     return one.Get(0);
   }

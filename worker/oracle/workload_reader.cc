@@ -74,8 +74,10 @@ bool WorkloadReader::Interpret(const v1::ElementsRequest& request, v1::ElementsR
     if (flat != 0) return false;
     where.push_back(std::move(index));
   }
-  const absl::StatusOr<std::vector<double>> values =
-      InterpretElements(func_, sets_[set], request.output(), where, most_steps_);
+  // In double, as the oracle computes: a sum of floats that takes its terms one after the other may lose all that are
+  // far smaller than the first.
+  const absl::StatusOr<std::vector<double>> values = InterpretElements(
+      func_, sets_[set], request.output(), where, {.double_accumulation = true, .max_steps = most_steps_});
   if (values.ok()) {
     reply->mutable_values()->Assign(values->begin(), values->end());
   } else if (absl::IsDeadlineExceeded(values.status())) {

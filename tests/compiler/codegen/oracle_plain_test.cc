@@ -146,7 +146,8 @@ TEST_P(OraclePlain, AcceptsTheCompiledWorkload) {
     const NdArray& out = args[inputs];
     for (const int64_t extent : out.shape) index.push_back(extent / 2);
     where.push_back(index);
-    const absl::StatusOr<std::vector<double>> elements = InterpretElements(func, given, 0, where);
+    const absl::StatusOr<std::vector<double>> elements =
+        InterpretElements(func, given, 0, where, {.double_accumulation = true});
     ASSERT_TRUE(elements.ok()) << elements.status();
     int64_t flat = 0;
     for (size_t d = 0; d < index.size(); ++d) flat = flat * out.shape[d] + index[d];

@@ -118,8 +118,29 @@ def main(A: T.Buffer((16, 32), "float32"), B: T.Buffer((16, 32), "float32")):
   }
   EXPECT_FALSE(InterpretElements(f, std::span(args).first(1), 0, std::vector<std::vector<int64_t>>{{16, 0}}).ok());
   // A row of sums at least, of 32 terms each: together the two rows' are too many.
-  EXPECT_EQ(InterpretElements(f, std::span(args).first(1), 0, where, 100).status().code(),
+  EXPECT_EQ(InterpretElements(f, std::span(args).first(1), 0, where, {.max_steps = 100}).status().code(),
             absl::StatusCode::kDeadlineExceeded);
+}
+
+// One and 999 terms of half an ulp of it less a little: a sum of floats takes none of them.
+TEST(InterpreterTest, ElementsInDoubleKeepSmallTerms) {
+  const PrimFunc f = Program(R"(
+@T.prim_func
+def main(A: T.Buffer((1000,), "float32"), B: T.Buffer((1,), "float32")):
+    for i, k in T.grid(1, 1000):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vk]
+)");
+  NdArray a(kFloat32, {1000});
+  a.Set(0, 1);
+  for (int64_t i = 1; i < 1000; ++i) a.Set(i, 0x1p-25);
+  const std::vector<std::vector<int64_t>> where = {{0}};
+  EXPECT_EQ(*InterpretElements(f, std::span(&a, 1), 0, where), std::vector<double>{1});
+  EXPECT_EQ(*InterpretElements(f, std::span(&a, 1), 0, where, {.double_accumulation = true}),
+            std::vector<double>{1 + 999 * 0x1p-25});
 }
 
 TEST(InterpreterTest, GuardsProtectLoadsAndMasksGiveZero) {
