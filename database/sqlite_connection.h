@@ -29,7 +29,7 @@ class SqliteConnection : public SqlConnection {
   bool usable() const override { return true; }
   const std::string& name() const override { return path_; }
 
-  absl::Status BackUpTo(const std::string& path);      // a consistent copy while in use
+  absl::Status BackUpTo(const std::string& path);  // a consistent copy while in use
   // The latest error as a Status. `system_error`: errno after it, 0 before: what SQLite says of it itself
   // (sqlite3_system_errno) is not there for commits.
   absl::Status Error(const std::string& doing, int system_error = 0) const;

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "compiler/frontend/module_literals.h"
 #include "compiler/graph/calls.h"
 #include "compiler/graph/graph.h"
 #include "compiler/graph/operators/operator.h"
@@ -20,11 +21,6 @@ namespace {
 
 constexpr char kFunctionDomain[] = "cls";  // graph functions of the module
 constexpr int64_t kOperatorSet = 22;       // of ONNX: what operators of the dialect that are said with its own mean
-
-template <class... Parts>
-absl::Status Unclear(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
 
 // The names of a value's tensors: one, or those of a tuple.
 struct Tensors {
@@ -226,41 +222,8 @@ class FunctionReader {
     return Tensors{{unique}};
   }
 
-  static absl::Status Fill(const GraphExpr& e, size_t depth, NdArray& array, int64_t& at) {
-    if (const auto* list = e.As<GraphTuple>()) {
-      if (depth >= array.shape.size() || array.shape[depth] != static_cast<int64_t>(list->items.size()))
-        return Unclear("R.const of lists that differ in length");
-      for (const GraphExpr& item : list->items) HONE_RETURN_IF_ERROR(Fill(item, depth + 1, array, at));
-      return absl::OkStatus();
-    }
-    const auto* literal = e.As<Literal>();
-    if (literal == nullptr || depth != array.shape.size()) return Unclear("R.const of something else than numbers");
-    const int64_t here = at++;
-    if (const auto* number = std::get_if<double>(&literal->value)) {
-      if (!array.dtype.is_float()) return Unclear("R.const of ", *number, " as an integer");
-      array.Set(here, *number);
-      return absl::OkStatus();
-    }
-    const auto* flag = std::get_if<bool>(&literal->value);
-    const auto* integer = std::get_if<int64_t>(&literal->value);
-    if (flag == nullptr && integer == nullptr) return Unclear("R.const of something else than numbers");
-    const int64_t value = flag != nullptr ? *flag : *integer;
-    array.dtype.is_float() ? array.Set(here, static_cast<double>(value)) : array.SetInt(here, value);
-    return absl::OkStatus();
-  }
-
   absl::StatusOr<Tensors> ReadConstant(const TensorConstant& constant, const std::string& name) {
-    std::vector<int64_t> shape;
-    const GraphExpr* e = &constant.value;
-    while (const auto* list = e->As<GraphTuple>()) {
-      shape.push_back(static_cast<int64_t>(list->items.size()));
-      if (list->items.empty()) break;
-      e = &list->items[0];
-    }
-    HONE_RETURN_IF_ERROR(CheckSize(TensorType{constant.dtype, shape}));
-    NdArray array(constant.dtype, std::move(shape));
-    int64_t at = 0;
-    HONE_RETURN_IF_ERROR(Fill(constant.value, 0, array, at));
+    HONE_ASSIGN_OR_RETURN(NdArray array, ArrayOf(constant));
     return AddConstant(name, std::make_shared<const NdArray>(std::move(array)));
   }
 
@@ -287,73 +250,10 @@ class FunctionReader {
     return AddNode(std::move(node), name, outputs.size(), outputs.size() > 1);
   }
 
-  // Integers that an argument lists: R.shape([1, n]), R.prim_value(3), a list of those or of literals.
-  std::optional<std::vector<int64_t>> IntegersIn(const GraphExpr& e) const {
-    std::vector<Expr> all;
-    if (const auto* shape = e.As<ShapeValue>()) all = shape->extents;
-    if (const auto* scalar = e.As<ScalarValue>(); scalar != nullptr && scalar->value.type().is_int())
-      all.push_back(scalar->value);
-    std::vector<int64_t> integers;
-    for (const Expr& extent : all) {
-      const std::optional<int64_t> value = EvaluateSize(extent, sizes_);
-      if (!value.has_value()) return std::nullopt;
-      integers.push_back(*value);
-    }
-    if (!all.empty() || e.As<ShapeValue>() != nullptr) return integers;
-    if (const auto* literal = e.As<Literal>(); literal != nullptr && std::holds_alternative<int64_t>(literal->value))
-      return std::vector{std::get<int64_t>(literal->value)};
-    const auto* list = e.As<GraphTuple>();
-    if (list == nullptr) return std::nullopt;
-    for (const GraphExpr& item : list->items) {
-      const auto part = IntegersIn(item);
-      if (!part.has_value() || part->size() != 1) return std::nullopt;
-      integers.push_back((*part)[0]);
-    }
-    return integers;
-  }
-
-  // A number that is no integer: R.prim_value(0.5), 0.5.
-  static std::optional<double> NumberIn(const GraphExpr& e) {
-    if (const auto* literal = e.As<Literal>(); literal != nullptr && std::holds_alternative<double>(literal->value))
-      return std::get<double>(literal->value);
-    const auto* scalar = e.As<ScalarValue>();
-    const FloatImm* number = scalar == nullptr ? nullptr : scalar->value.As<FloatImm>();
-    return number == nullptr ? std::nullopt : std::optional(number->value);
-  }
-
-  // The argument as an attribute; nullopt for None, which is as if it were left out.
-  absl::StatusOr<std::optional<OnnxAttribute>> AttributeOf(const GraphExpr& e) const {
-    if (const auto* literal = e.As<Literal>()) {
-      if (std::holds_alternative<std::monostate>(literal->value)) return std::nullopt;
-      if (const auto* flag = std::get_if<bool>(&literal->value)) return OnnxAttribute(int64_t{*flag});
-      if (const auto* integer = std::get_if<int64_t>(&literal->value)) return OnnxAttribute(*integer);
-      if (const auto* number = std::get_if<double>(&literal->value)) return OnnxAttribute(*number);
-      return OnnxAttribute(std::get<std::string>(literal->value));
-    }
-    if (const auto* type = e.As<TypeLiteral>(); type != nullptr && type->type.dtype.has_value())
-      return OnnxAttribute(ToText(*type->type.dtype));
-    if (const std::optional<double> number = NumberIn(e)) return OnnxAttribute(*number);
-    if (const auto integers = IntegersIn(e); integers.has_value())
-      return e.As<ScalarValue>() != nullptr ? OnnxAttribute((*integers)[0]) : OnnxAttribute(*integers);
-    const auto* list = e.As<GraphTuple>();
-    if (list == nullptr) return Unclear("an attribute that is neither number, text nor a list of them");
-    std::vector<double> numbers;
-    std::vector<std::string> texts;
-    for (const GraphExpr& item : list->items) {
-      const auto* literal = item.As<Literal>();
-      const auto* text = literal == nullptr ? nullptr : std::get_if<std::string>(&literal->value);
-      if (text != nullptr) texts.push_back(*text);
-      if (const std::optional<double> number = NumberIn(item)) numbers.push_back(*number);
-    }
-    if (texts.size() == list->items.size()) return OnnxAttribute(texts);
-    if (numbers.size() == list->items.size()) return OnnxAttribute(numbers);
-    return Unclear("an attribute that is a list of unlike things");
-  }
-
   // An argument by its place: tensors, or numbers that are known now.
   absl::Status AddArgument(const GraphExpr& arg, const std::string& name, OnnxNode& node) {
     const bool is_empty = arg.As<GraphTuple>() != nullptr && arg.As<GraphTuple>()->items.empty();
-    if (const auto integers = IntegersIn(arg); integers.has_value() && !is_empty) {
+    if (const auto integers = IntegersIn(arg, sizes_); integers.has_value() && !is_empty) {
       const bool is_scalar = arg.As<ScalarValue>() != nullptr || arg.As<Literal>() != nullptr;
       NdArray array = NdArray::Of<int64_t>(
           kInt64, is_scalar ? std::vector<int64_t>() : std::vector{static_cast<int64_t>(integers->size())}, *integers);
@@ -386,7 +286,7 @@ class FunctionReader {
     }
     for (const GraphExpr& arg : call.args) HONE_RETURN_IF_ERROR(AddArgument(arg, absl::StrCat(name, "_arg"), node));
     for (const auto& [attribute, e] : call.named) {
-      HONE_ASSIGN_OR_RETURN(std::optional<OnnxAttribute> value, AttributeOf(e));
+      HONE_ASSIGN_OR_RETURN(std::optional<OnnxAttribute> value, AttributeOf(e, sizes_));
       if (value.has_value()) node.attributes[attribute] = *std::move(value);
     }
     const std::optional<size_t> outputs = OutputsInTuple(node, type);

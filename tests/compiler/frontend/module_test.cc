@@ -365,6 +365,15 @@ TEST(ImportedModules, AreRefusedInOneMessage) {
   EXPECT_THAT(message("    gv = R.nn.softmax(x, axis=7)\n"), HasSubstr("axis 7 is outside the rank 2"));
   EXPECT_THAT(message("    gv = R.nn.softmax(x, axis=1, spread=3)\n"),
               HasSubstr("attribute \"spread\" is not supported"));
+  // Its first lists are 4096 x 4096 x 4096.
+  std::string deep = "0";
+  for (int depth = 0; depth < 3; ++depth) {
+    deep = absl::StrCat("[", deep);
+    for (int i = 1; i < 4096; ++i) deep += ", 0";
+    deep += "]";
+  }
+  EXPECT_THAT(message(absl::StrCat("    gv = R.add(x, R.const(", deep, ", \"float32\"))\n")),
+              HasSubstr("R.const of lists that differ in length"));
   EXPECT_THAT(message("    gv = R.sum(x, axis=1, spread=3)\n"), HasSubstr("attribute \"spread\" is not supported"));
   EXPECT_THAT(message("    gv = R.split(x, indices_or_sections=2, axis=1)\n"),
               HasSubstr("2 equal parts of 3 elements"));
