@@ -10,7 +10,6 @@
 #include "compiler/frontend/model_inputs.h"
 #include "compiler/frontend/onnx_function.h"
 #include "compiler/graph/evaluate.h"
-#include "compiler/graph/operators/graph_operator.h"
 #include "compiler/graph/operators/node_context.h"
 #include "compiler/graph/operators/operator.h"
 #include "compiler/support/status_macros.h"
@@ -270,9 +269,7 @@ class Importer {
       return ImportCall(node, *function, scope);
     const auto opset = opsets_->find(node.domain);
     const int64_t version = opset == opsets_->end() ? 0 : opset->second;
-    const OnnxOperator* op =
-        node.domain == kGraphDomain ? FindGraphOperator(node.op) : FindOnnxOperator(node.domain, node.op, version);
-    if (op == nullptr && node.domain == kModuleDomain) op = FindElementwiseOperator(node.op);
+    const OnnxOperator* op = FindOnnxOperator(node.domain, node.op, version);
     if (op == nullptr) {
       Problem(node, version == 0 ? absl::StrCat("the model names no version of its operator set \"", node.domain, "\"")
                                  : "this operator is not supported");

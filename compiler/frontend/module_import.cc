@@ -44,10 +44,11 @@ absl::Status ImportModuleAtSizes(const std::string& path, const ImportOptions& o
   const absl::StatusOr<IrModule> module = ParseIrModule(*text);
   if (!module.ok()) return AsImportError(Annotate(module.status(), path));
   if (const absl::Status status = CheckModule(*module); !status.ok()) return AsImportError(Annotate(status, path));
+  const std::string digest = Sha256(*text);
   for (const std::map<std::string, int64_t>& at : sizes) {
     absl::StatusOr<Graph> graph = GraphOfModule(*module, AtSizes(options, at));
     if (!graph.ok()) return AsImportError(Annotate(graph.status(), path));
-    graph->file_digest = Sha256(*text);
+    graph->file_digest = digest;
     HONE_RETURN_IF_ERROR(take(*std::move(graph)));
   }
   return absl::OkStatus();

@@ -93,6 +93,21 @@ std::optional<double> NumberIn(const GraphExpr& e) {
   return number == nullptr ? std::nullopt : std::optional(number->value);
 }
 
+std::optional<NdArray> NumbersIn(const GraphExpr& e, const SizeValues& sizes) {
+  const bool is_empty = e.As<GraphTuple>() != nullptr && e.As<GraphTuple>()->items.empty();
+  if (const auto integers = IntegersIn(e, sizes); integers.has_value() && !is_empty) {
+    const bool is_scalar = e.As<ScalarValue>() != nullptr || e.As<Literal>() != nullptr;
+    std::vector<int64_t> shape;
+    if (!is_scalar) shape.push_back(static_cast<int64_t>(integers->size()));
+    return NdArray::Of<int64_t>(kInt64, std::move(shape), *integers);
+  }
+  const std::optional<double> number = NumberIn(e);
+  if (!number.has_value()) return std::nullopt;
+  NdArray array(DType::Float(64), {});
+  array.Set(0, *number);
+  return array;
+}
+
 absl::StatusOr<std::optional<OnnxAttribute>> AttributeOf(const GraphExpr& e, const SizeValues& sizes) {
   if (const auto* literal = e.As<Literal>()) {
     if (std::holds_alternative<std::monostate>(literal->value)) return std::nullopt;

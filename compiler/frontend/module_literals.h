@@ -25,6 +25,9 @@ std::optional<std::vector<int64_t>> IntegersIn(const GraphExpr& e, const SizeVal
 // A number that is no integer: R.prim_value(0.5), 0.5.
 std::optional<double> NumberIn(const GraphExpr& e);
 
+// What either of them finds, as int64 or float64: a scalar, a shape, or a list that is not empty.
+std::optional<NdArray> NumbersIn(const GraphExpr& e, const SizeValues& sizes);
+
 // A named argument as an attribute; nullopt for None, which is as if it were left out.
 absl::StatusOr<std::optional<OnnxAttribute>> AttributeOf(const GraphExpr& e, const SizeValues& sizes);
 

@@ -252,18 +252,8 @@ class FunctionReader {
 
   // An argument by its place: tensors, or numbers that are known now.
   absl::Status AddArgument(const GraphExpr& arg, const std::string& name, OnnxNode& node) {
-    const bool is_empty = arg.As<GraphTuple>() != nullptr && arg.As<GraphTuple>()->items.empty();
-    if (const auto integers = IntegersIn(arg, sizes_); integers.has_value() && !is_empty) {
-      const bool is_scalar = arg.As<ScalarValue>() != nullptr || arg.As<Literal>() != nullptr;
-      NdArray array = NdArray::Of<int64_t>(
-          kInt64, is_scalar ? std::vector<int64_t>() : std::vector{static_cast<int64_t>(integers->size())}, *integers);
-      node.inputs.push_back(AddConstant(name, std::make_shared<const NdArray>(std::move(array))).names[0]);
-      return absl::OkStatus();
-    }
-    if (const std::optional<double> number = NumberIn(arg)) {
-      NdArray array(DType::Float(64), {});
-      array.Set(0, *number);
-      node.inputs.push_back(AddConstant(name, std::make_shared<const NdArray>(std::move(array))).names[0]);
+    if (std::optional<NdArray> numbers = NumbersIn(arg, sizes_); numbers.has_value()) {
+      node.inputs.push_back(AddConstant(name, std::make_shared<const NdArray>(*std::move(numbers))).names[0]);
       return absl::OkStatus();
     }
     HONE_ASSIGN_OR_RETURN(const Tensors value, Read(arg, name, std::nullopt));

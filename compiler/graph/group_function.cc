@@ -1,6 +1,7 @@
 #include "compiler/graph/group_function.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -197,25 +198,32 @@ std::string AnchorName(const Graph& graph, const Node& node) {
   return shape.empty() ? node.op : absl::StrCat(node.op, "_", shape);
 }
 
+// The outermost blocks that have iteration variables, with how many instances each has: not the root, nor a scalar's.
+void ForEachIterated(const PrimFunc& func, const std::function<void(const Block& block, double instances)>& f) {
+  ForEachStmt(func.body, [&](const Stmt& stmt) {
+    const BlockRealize* realize = stmt.As<BlockRealize>();
+    if (realize == nullptr || realize->block.iters.empty()) return true;
+    double instances = 1;
+    for (const IterVar& iter : realize->block.iters)
+      instances *= static_cast<double>(ConstantValue(iter.domain.extent).value_or(1));
+    f(realize->block, instances);
+    return false;
+  });
+}
+
 // Elements of a param that a run reads or writes: all of them, or fewer where fewer instances touch it (a gather takes
 // some rows of a table).
 double Touched(const PrimFunc& func, const Buffer& param) {
   double touches = 0;
-  ForEachStmt(func.body, [&](const Stmt& stmt) {
-    const BlockRealize* realize = stmt.As<BlockRealize>();
-    if (realize == nullptr || realize->block.iters.empty()) return true;  // the root, or a scalar's block
-    double instances = 1, places = 0;
-    for (const IterVar& iter : realize->block.iters) {
-      instances *= static_cast<double>(ConstantValue(iter.domain.extent).value_or(1));
-    }
-    ForEachExpr(realize->block.body, [&](const Expr& e) {
+  ForEachIterated(func, [&](const Block& block, double instances) {
+    double places = 0;
+    ForEachExpr(block.body, [&](const Expr& e) {
       const Load* load = e.As<Load>();
       places += load != nullptr && load->buffer == param ? 1 : 0;
       return true;
     });
-    for (const BufferRegion& write : realize->block.writes) places += write.buffer == param ? 1 : 0;
+    for (const BufferRegion& write : block.writes) places += write.buffer == param ? 1 : 0;
     touches += instances * places;
-    return false;
   });
   const double elements = static_cast<double>(param.NumElements().value_or(0));
   return touches > 0 ? std::min(elements, touches) : elements;
@@ -224,19 +232,14 @@ double Touched(const PrimFunc& func, const Buffer& param) {
 // Operations on floating-point numbers of one run, as they stand in the blocks.
 double OperationsOf(const PrimFunc& func) {
   double flop = 0;
-  ForEachStmt(func.body, [&](const Stmt& stmt) {
-    const BlockRealize* realize = stmt.As<BlockRealize>();
-    if (realize == nullptr || realize->block.iters.empty()) return true;  // the root, or a scalar's block
-    double instances = 1, operations = 0;
-    for (const IterVar& iter : realize->block.iters)
-      instances *= static_cast<double>(ConstantValue(iter.domain.extent).value_or(1));
-    ForEachExpr(realize->block.body, [&](const Expr& e) {
+  ForEachIterated(func, [&](const Block& block, double instances) {
+    double operations = 0;
+    ForEachExpr(block.body, [&](const Expr& e) {
       const bool is_operation = e.As<Binary>() != nullptr || e.As<Call>() != nullptr;
       operations += is_operation && e.type().is_float() ? 1 : 0;
       return true;
     });
     flop += instances * operations;
-    return false;
   });
   return flop;
 }

@@ -20,9 +20,7 @@ struct AsAttr {
 };
 
 Outputs AppendNode(NodeContext& c) {
-  for (int i = 0; i < c.num_inputs(); ++i) {
-    if (!c.HasInput(i)) return Unsupported(absl::StrCat("input ", i, " is no tensor"));
-  }
+  HONE_RETURN_IF_ERROR(c.NeedInputs(c.num_inputs(), c.num_inputs()));
   Attrs attrs;
   for (const auto& [name, value] : c.AllAttributes()) {
     absl::StatusOr<Attr> attr = std::visit(AsAttr(), value);

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "compiler/graph/op.h"
+#include "compiler/graph/operators/graph_operator.h"
 #include "compiler/graph/operators/operator.h"
 #include "compiler/support/check.h"
 
@@ -34,6 +35,7 @@ std::vector<std::string_view> OpNames() {
 }
 
 const OnnxOperator* FindOnnxOperator(std::string_view domain, std::string_view name, int64_t version) {
+  if (domain == kGraphDomain) return FindGraphOperator(name);
   const OnnxOperator* best = nullptr;
   for (const Operator& entry : AllOperators()) {
     for (const OnnxOperator& op : entry.onnx) {
@@ -41,7 +43,7 @@ const OnnxOperator* FindOnnxOperator(std::string_view domain, std::string_view n
         best = &op;
     }
   }
-  return best;
+  return best == nullptr && domain == kModuleDomain ? FindElementwiseOperator(name) : best;
 }
 
 }  // namespace hone

@@ -65,7 +65,8 @@ using Operators = std::vector<Operator>;
 
 // Those of every file.
 const Operators& AllOperators();
-// The row with the greatest `since` not beyond the version; nullptr when there is none.
+// The row with the greatest `since` not beyond the version; nullptr when there is none. Operators of the graph itself,
+// and element-wise ones of the text dialect, have rows of their own (graph_operator.h).
 const OnnxOperator* FindOnnxOperator(std::string_view domain, std::string_view name, int64_t version);
 
 // InvalidArgument in the importer's words.

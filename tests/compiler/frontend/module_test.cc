@@ -76,6 +76,18 @@ void ExpectClose(const NdArray& got, const std::vector<double>& expected) {
     EXPECT_NEAR(got.Get(static_cast<int64_t>(i)), expected[i], 1e-5 * largest) << "element " << i;
 }
 
+// What the graph's plan computes of the inputs; nothing, and a failure, where it cannot.
+std::vector<NdArray> OutputsOf(const absl::StatusOr<Graph>& graph, const std::vector<NdArray>& inputs) {
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  if (!graph.ok()) return {};
+  const absl::StatusOr<Plan> plan = MakePlan(*graph);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  if (!plan.ok()) return {};
+  absl::StatusOr<std::vector<NdArray>> outputs = InterpretPlan(*plan, inputs);
+  EXPECT_TRUE(outputs.ok()) << outputs.status();
+  return outputs.ok() ? *std::move(outputs) : std::vector<NdArray>();
+}
+
 TEST(ImportedModules, CallTensorFunctions) {
   const absl::StatusOr<Graph> graph = GraphOfText(Seed("linear_relu_linear"));
   ASSERT_TRUE(graph.ok()) << graph.status();
@@ -171,12 +183,10 @@ TEST(ImportedModules, TakeTheSizesThatAreChosen) {
   const absl::StatusOr<Graph> graph = GraphOfText(kSymbolic, {.dims = {{"n", 5}}});
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(graph->type(graph->outputs[0]), (TensorType{kFloat32, {15}}));
-  const absl::StatusOr<Plan> plan = MakePlan(*graph);
-  ASSERT_TRUE(plan.ok()) << plan.status();
   const NdArray x = Ramp({5, 3}, 1);
-  const auto outputs = InterpretPlan(*plan, std::span(&x, 1));
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
-  for (int64_t i = 0; i < 15; ++i) EXPECT_EQ((*outputs)[0].Get(i), 2 * x.Get(i));
+  const std::vector<NdArray> outputs = OutputsOf(graph, {x});
+  ASSERT_EQ(outputs.size(), 1u);
+  for (int64_t i = 0; i < 15; ++i) EXPECT_EQ(outputs[0].Get(i), 2 * x.Get(i));
 
   const absl::StatusOr<Graph> of_one = GraphOfText(kSymbolic);
   ASSERT_TRUE(of_one.ok()) << of_one.status();
@@ -213,16 +223,13 @@ class Module:
         gv = R.permute_dims(lv2)
         return gv
 )");
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  const absl::StatusOr<Plan> plan = MakePlan(*graph);
-  ASSERT_TRUE(plan.ok()) << plan.status();
   const NdArray x = Ramp({4, 6}, 1);
-  const auto outputs = InterpretPlan(*plan, std::span(&x, 1));
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  const std::vector<NdArray> outputs = OutputsOf(graph, {x});
+  ASSERT_EQ(outputs.size(), 1u);
   const double factor[] = {1, 10, 100};
   for (int64_t i = 0; i < 4; ++i) {
     for (int64_t j = 0; j < 3; ++j)
-      EXPECT_EQ((*outputs)[0].Get(j * 4 + i), x.Get(i * 6 + j) * factor[j] - x.Get(i * 6 + 3 + j));
+      EXPECT_EQ(outputs[0].Get(j * 4 + i), x.Get(i * 6 + j) * factor[j] - x.Get(i * 6 + 3 + j));
   }
 }
 
@@ -282,14 +289,10 @@ TEST(ImportedModules, HaveTheDialectsOperators) {
   const auto computed = [](const std::string& value) {
     const absl::StatusOr<Graph> graph = GraphOfText(absl::StrCat(
         "@R.function\ndef main(x: R.Tensor((2, 3), dtype=\"float32\")):\n    gv = ", value, "\n    return gv\n"));
-    EXPECT_TRUE(graph.ok()) << graph.status();
-    const absl::StatusOr<Plan> plan = MakePlan(*graph);
-    EXPECT_TRUE(plan.ok()) << plan.status();
     const std::vector<float> numbers = {-1, 2, -3, 4, -5, 6};
-    const NdArray x = NdArray::Of<float>(kFloat32, {2, 3}, numbers);
-    const auto outputs = InterpretPlan(*plan, std::span(&x, 1));
-    EXPECT_TRUE(outputs.ok()) << outputs.status();
-    const NdArray& y = (*outputs)[0];
+    const std::vector<NdArray> outputs = OutputsOf(graph, {NdArray::Of<float>(kFloat32, {2, 3}, numbers)});
+    if (outputs.size() != 1) return std::string("no output");
+    const NdArray& y = outputs[0];
     std::string text = absl::StrCat("[", absl::StrJoin(y.shape, ", "), "]");
     for (int64_t i = 0; i < y.NumElements(); ++i) absl::StrAppend(&text, " ", y.Get(i));
     return text;

@@ -53,12 +53,10 @@ Attrs AttrsOfCall(NodeContext& c) {
 }
 
 Outputs CallTir(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(c.num_inputs(), c.num_inputs()));
   Attrs attrs = AttrsOfCall(c);
   Types types;
-  for (int i = 0; i < c.num_inputs(); ++i) {
-    if (!c.HasInput(i)) return Unsupported(absl::StrCat("argument ", i, " is no tensor"));
-    types.push_back(c.type(c.input(i)));
-  }
+  for (const int input : c.inputs()) types.push_back(c.type(input));
   HONE_ASSIGN_OR_RETURN(const Types outputs, OutputsOfCall(attrs));
   types.insert(types.end(), outputs.begin(), outputs.end());
   HONE_ASSIGN_OR_RETURN(attrs["function"], FunctionFor(c.graph(), c.StringAttr("function", ""), types));
@@ -66,9 +64,7 @@ Outputs CallTir(NodeContext& c) {
 }
 
 Outputs CallPacked(NodeContext& c) {
-  for (int i = 0; i < c.num_inputs(); ++i) {
-    if (!c.HasInput(i)) return Unsupported(absl::StrCat("argument ", i, " is no tensor"));
-  }
+  HONE_RETURN_IF_ERROR(c.NeedInputs(c.num_inputs(), c.num_inputs()));
   return c.EmitAll("call_packed", c.inputs(), AttrsOfCall(c));
 }
 
