@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kBacklog = 1024;
 // Descriptors for files, the database and search processes, three each, whatever the connections take.
-constexpr int kSpare = 64 + 3 * static_cast<int>(kMostWaitingSearches);
+int Spare() { return 64 + 3 * static_cast<int>(MostWaitingSearches()); }
 constexpr absl::Duration kPause = absl::Milliseconds(50);  // after an accept that failed
 
 absl::Status CannotListen(const std::string& address, const std::string& reason) {
@@ -148,7 +148,7 @@ void Listener::Take(int listener) {
 const char* Listener::WhyRefused(int fd, const sockaddr_storage& peer) {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
-  const int may_have = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1 << 30)) - kSpare;
+  const int may_have = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1 << 30)) - Spare();
   // A descriptor of number n means that n others are in use.
   const int most = std::min(limits_.all, may_have - (wake_ + 1));
   if (fd >= wake_ + 1 + most) return "there are as many as there may be (honed --max-connections)";

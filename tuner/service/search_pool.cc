@@ -1,9 +1,11 @@
 #include "tuner/service/search_pool.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -85,6 +87,13 @@ v1::SearchRequest WithHistory(const AskSearch& question, int first) {
 
 }  // namespace
 
+size_t MostWaitingSearches() {
+  constexpr rlim_t kMost = 1024;
+  rlimit descriptors{};
+  if (::getrlimit(RLIMIT_NOFILE, &descriptors) != 0) return 1;
+  return std::clamp<rlim_t>(descriptors.rlim_cur / 15, 1, kMost);
+}
+
 SearchPool::SearchPool(const SearchPoolOptions& options, std::function<void(v1::SearchReply)> done,
                        std::function<void(uint64_t, std::string)> failed, ModelKeeper models)
     : options_(options), done_(std::move(done)), failed_(std::move(failed)), keeper_(std::move(models)) {
@@ -109,6 +118,7 @@ void SearchPool::Stop() {
   }
   changed_.notify_all();
   for (const auto& slot : slots_) slot->thread.join();
+  waiting_for_.clear();
   waiting_.clear();
 }
 
@@ -120,13 +130,18 @@ void SearchPool::Ask(AskSearch question) {
   changed_.notify_all();  // those that pause after a failure leave it to the others
 }
 
+std::unique_ptr<SearchPool::Searcher> SearchPool::Take(Searchers::iterator waiting) {
+  std::unique_ptr<Searcher> searcher = std::move(*waiting);
+  waiting_.erase(waiting);
+  waiting_for_.erase(searcher->task);
+  waiting_bytes_ -= searcher->bytes;
+  return searcher;
+}
+
 std::unique_ptr<SearchPool::Searcher> SearchPool::TakeWaiting(uint64_t task) {
   const std::lock_guard<std::mutex> guard(mutex_);
-  const auto found = std::ranges::find(waiting_, task, [](const auto& searcher) { return searcher->task; });
-  if (found == waiting_.end()) return nullptr;
-  std::unique_ptr<Searcher> searcher = std::move(*found);
-  waiting_.erase(found);
-  return searcher;
+  const auto found = waiting_for_.find(task);
+  return found == waiting_for_.end() ? nullptr : Take(found->second);
 }
 
 void SearchPool::LetWait(std::unique_ptr<Searcher> searcher) {
@@ -134,22 +149,35 @@ void SearchPool::LetWait(std::unique_ptr<Searcher> searcher) {
   searcher->bytes = OwnBytes(searcher->child->pid());
   Searchers ended;  // without the mutex
   const std::lock_guard<std::mutex> guard(mutex_);
+  const auto same = waiting_for_.find(searcher->task);  // two questions about one task were asked at once
+  if (same != waiting_for_.end()) ended.push_back(Take(same->second));
+  waiting_bytes_ += searcher->bytes;
+  const uint64_t task = searcher->task;
   waiting_.push_front(std::move(searcher));
-  ended = TakeTooMany();
+  waiting_for_[task] = waiting_.begin();
+  ended.splice(ended.end(), TakeTooMany());
 }
 
 SearchPool::Searchers SearchPool::TakeTooMany() {
-  int64_t bytes = 0;
-  size_t stay = 0;
-  const absl::Time least = MonotonicNow() - options_.longest_wait;
-  auto end = waiting_.begin();
-  for (; end != waiting_.end() && stay < options_.most_waiting && (*end)->asked > least; ++end, ++stay) {
-    bytes += (*end)->bytes;
-    if (bytes > options_.most_waiting_bytes) break;
-  }
   Searchers ended;
-  ended.splice(ended.begin(), waiting_, end, waiting_.end());
+  const absl::Time least = MonotonicNow() - options_.longest_wait;
+  while (!waiting_.empty() && (waiting_.size() > options_.most_waiting ||
+                               waiting_bytes_ > options_.most_waiting_bytes || waiting_.back()->asked <= least)) {
+    ended.push_back(Take(std::prev(waiting_.end())));
+  }
   return ended;
+}
+
+// Where the system has no room for another process, half of those that wait make some.
+absl::StatusOr<std::unique_ptr<SandboxedProcess>> SearchPool::StartProcess() {
+  for (;;) {
+    absl::StatusOr<std::unique_ptr<SandboxedProcess>> child = SandboxedProcess::Start(options_.program);
+    Searchers ended;  // without the mutex
+    if (!absl::IsResourceExhausted(child.status())) return child;
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (waiting_.empty()) return child;
+    for (size_t left = waiting_.size() / 2; waiting_.size() > left;) ended.push_back(Take(std::prev(waiting_.end())));
+  }
 }
 
 SearchPool::Model SearchPool::NewestModel(const ModelOwner& owner) {
@@ -222,7 +250,7 @@ absl::StatusOr<v1::SearchReply> SearchPool::AnswerAt(Slot& slot, const AskSearch
   const uint64_t task = question.request.task_id();
   std::unique_ptr<Searcher> searcher = TakeWaiting(task);
   if (searcher == nullptr) {
-    HONE_ASSIGN_OR_RETURN(std::unique_ptr<SandboxedProcess> child, SandboxedProcess::Start(options_.program));
+    HONE_ASSIGN_OR_RETURN(std::unique_ptr<SandboxedProcess> child, StartProcess());
     const std::string missing = LayerNames(MissingLayers(child->layers()));
     spdlog::info("{} started{}{}", NameOf(task, *child), missing.empty() ? "" : "; its sandbox lacks ", missing);
     searcher = std::make_unique<Searcher>();

@@ -19,6 +19,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -29,7 +30,9 @@
 
 namespace hone {
 
-inline constexpr size_t kMostWaitingSearches = 32;
+// How many processes may wait: three descriptors each, at most a fifth of those that this process may open, and no
+// more than 1,024. What bounds real searches is their memory.
+size_t MostWaitingSearches();
 
 struct SearchPoolOptions {
   SandboxedProgram program;     // hone-search
@@ -37,7 +40,7 @@ struct SearchPoolOptions {
   int processes = 1;            // that search at once
   // Bounds of those that wait, the one that was asked the longest ago ending first: their number, the memory that they
   // do not share, and how long one waits.
-  size_t most_waiting = kMostWaitingSearches;
+  size_t most_waiting = MostWaitingSearches();
   int64_t most_waiting_bytes = int64_t{1} << 30;
   absl::Duration longest_wait = absl::Minutes(10);
   absl::Duration reply_timeout = absl::Minutes(10);  // it may wait long for its turn on a machine that measures
@@ -82,7 +85,10 @@ class SearchPool {
   // The process of the task, which waits no longer; nullptr: none waits.
   std::unique_ptr<Searcher> TakeWaiting(uint64_t task);
   void LetWait(std::unique_ptr<Searcher> searcher);
-  Searchers TakeTooMany();  // of those that wait; under the mutex
+  // Of those that wait; under the mutex, which who ends them does not hold.
+  std::unique_ptr<Searcher> Take(Searchers::iterator waiting);
+  Searchers TakeTooMany();
+  absl::StatusOr<std::unique_ptr<SandboxedProcess>> StartProcess();
 
   // The newest model of an owner, read when first needed, and its generation.
   struct Model {
@@ -101,7 +107,9 @@ class SearchPool {
   std::mutex mutex_;
   std::condition_variable changed_;  // the queue, or the pool stops
   std::deque<AskSearch> queue_;
-  Searchers waiting_;  // asked last comes first
+  Searchers waiting_;                                              // asked last comes first
+  std::unordered_map<uint64_t, Searchers::iterator> waiting_for_;  // by task
+  int64_t waiting_bytes_ = 0;
   std::vector<std::unique_ptr<Slot>> slots_;
   bool stopping_ = false;
   std::atomic<int64_t> crashes_{0};

@@ -2,6 +2,7 @@
 #include "tuner/service/search_pool.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/time/clock.h"
@@ -99,6 +101,32 @@ TEST(SearchPool, WhoWasAskedLongestAgoEndsAndTheNextIsToldEverything) {
   EXPECT_NE(asker.ProcessOf(2, 1), second);  // it was told nothing before
   EXPECT_EQ(Searches().size(), 2u);
   EXPECT_EQ(asker.pool().crashes(), 0);
+}
+
+// A fleet's jobs have hundreds of tasks, each asked in its turn.
+TEST(SearchPool, ProcessesOfManyTasksStay) {
+  constexpr uint64_t kTasks = 100;
+  Asker asker;
+  std::vector<double> first;
+  for (uint64_t task = 1; task <= kTasks; ++task) first.push_back(asker.ProcessOf(task));
+  for (uint64_t task = 1; task <= kTasks; ++task) EXPECT_EQ(asker.ProcessOf(task), first[task - 1]) << task;
+}
+
+// Descriptors here, as processes of a control group elsewhere.
+TEST(SearchPool, WhereThereIsNoRoomForAProcessOthersEnd) {
+  constexpr int kFree = 40;  // those of some ten that wait, and of one that starts
+  Asker asker;
+  asker.ProcessOf(1);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int used = ::dup(0);
+  ::close(used);
+  const rlimit few{static_cast<rlim_t>(used + kFree), before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  for (uint64_t task = 2; task <= kFree; ++task) asker.ProcessOf(task);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(asker.pool().crashes(), 0);
+  EXPECT_LT(Searches().size(), kFree / 3);
 }
 
 TEST(SearchPool, WhoWaitsTakesSoMuchMemoryAtMost) {

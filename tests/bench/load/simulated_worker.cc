@@ -1,4 +1,4 @@
-#include "tests/bench/simulated_worker.h"
+#include "tests/bench/load/simulated_worker.h"
 
 #include <algorithm>
 #include <cstdio>
