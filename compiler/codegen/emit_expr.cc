@@ -60,8 +60,8 @@ llvm::Value* Emitter::EmitExpr(const Expr& e) {
   }
   if (const IfThenElseExpr* choice = e.As<IfThenElseExpr>()) return EmitIfThenElse(*choice, type);
   if (const LetExpr* let = e.As<LetExpr>()) {
-    frame_.vars[let->var] = IsIndexType(let->var.type()) ? EmitWide(let->value) : EmitExpr(let->value);
-    depth_[let->var] = 1 << 20;
+    const bool wide = IsIndexType(let->var.type());
+    frame_.vars[let->var] = wide ? EmitEarly(let->value, RegionOf(let->value)) : EmitExpr(let->value);
     return EmitExpr(let->body);
   }
   if (const Load* load = e.As<Load>()) return EmitLoad(*load, type);
@@ -302,12 +302,11 @@ llvm::Value* Emitter::EmitIfThenElse(const IfThenElseExpr& e, DType type) {
   llvm::BasicBlock* no = llvm::BasicBlock::Create(context_, "no", frame_.function);
   llvm::BasicBlock* join = llvm::BasicBlock::Create(context_, "join", frame_.function);
   b_.CreateCondBr(EmitExpr(e.condition), yes, no);
-  b_.SetInsertPoint(yes);
-  llvm::Value* yes_value = EmitExpr(e.yes);
+  llvm::Value *yes_value = nullptr, *no_value = nullptr;
+  EmitBranch(yes, [&] { yes_value = EmitExpr(e.yes); });
   yes = b_.GetInsertBlock();
   b_.CreateBr(join);
-  b_.SetInsertPoint(no);
-  llvm::Value* no_value = EmitExpr(e.no);
+  EmitBranch(no, [&] { no_value = EmitExpr(e.no); });
   no = b_.GetInsertBlock();
   b_.CreateBr(join);
   b_.SetInsertPoint(join);

@@ -1,4 +1,4 @@
-// Loads, stores and their addresses.
+// Loads and stores.
 #include <algorithm>
 #include <bit>
 #include <numeric>
@@ -6,7 +6,6 @@
 #include "compiler/codegen/emitter.h"
 #include "compiler/ir/condition.h"
 #include "compiler/ir/scalar_arith.h"
-#include "compiler/ir/sum.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/check.h"
 #include "llvm/TargetParser/Triple.h"
@@ -41,67 +40,6 @@ bool SafeWhereItIsNotUsed(const Expr& index) {
 }
 
 }  // namespace
-
-// base + (terms of outer loops) + ... + (terms of the innermost loop) + constant, each sum an address of its own: what
-// an outer loop decides is computed there, rows of an unrolled tile share everything but the constant, and the constant
-// goes into the instruction.
-Emitter::Address Emitter::AddressOf(const Buffer& buffer, const Expr& index) {
-  const auto found = frame_.buffers.find(buffer);
-  HONE_CHECK(found != frame_.buffers.end()) << buffer.name() << " is not in scope";
-  const BufferMemory& memory = found->second;
-  const Sum sum = SumOf(index);
-  const auto depth_of = [&](const Expr& atom) {
-    int depth = 0;
-    ForEachExpr(atom, [&](const Expr& e) {
-      if (const VarRef* ref = e.As<VarRef>()) {
-        const auto d = depth_.find(ref->var);
-        if (d != depth_.end()) depth = std::max(depth, d->second + 1);
-      } else if (e.As<Load>() != nullptr) {
-        depth = 1 << 21;
-      }
-      return true;
-    });
-    return depth;
-  };
-  // Terms of one depth stand as the index mentions them: the order of a sum is that in which variables were made, which
-  // differs between schedules of one program.
-  const auto place_of = [&](const Expr& atom) {
-    int place = 0;
-    bool found = false;
-    ForEachExpr(index, [&](const Expr& e) {
-      found = found || CompareExprs(e, atom) == 0;
-      place += found ? 0 : 1;
-      return !found;
-    });
-    return place;
-  };
-  struct Part {
-    int depth, place;
-    const Term* term;
-  };
-  std::vector<Part> parts;
-  for (const Term& term : sum.terms) parts.push_back({depth_of(term.atom), place_of(term.atom), &term});
-  std::ranges::sort(parts, {}, [](const Part& part) { return std::pair(part.depth, part.place); });
-
-  const int64_t bytes = buffer.type().bytes();
-  uint64_t align = std::gcd(memory.align, static_cast<uint64_t>(std::abs(sum.constant * bytes)));
-  llvm::Value* pointer = memory.pointer;
-  llvm::Type* element = MemoryTypeOf(buffer.type());
-  for (size_t i = 0; i < parts.size();) {
-    llvm::Value* offset = nullptr;
-    const int depth = parts[i].depth;
-    for (; i < parts.size() && parts[i].depth == depth; ++i) {
-      const int64_t coefficient = parts[i].term->coefficient;
-      align = std::gcd(align, static_cast<uint64_t>(std::abs(coefficient * bytes)));
-      llvm::Value* atom = EmitWide(parts[i].term->atom);
-      llvm::Value* product = coefficient == 1 ? atom : b_.CreateNSWMul(atom, Int64(coefficient));
-      offset = offset == nullptr ? product : b_.CreateNSWAdd(offset, product);
-    }
-    pointer = b_.CreateGEP(element, pointer, offset);
-  }
-  if (sum.constant != 0) pointer = b_.CreateGEP(element, pointer, Int64(sum.constant));
-  return {pointer, align};
-}
 
 // The vector with lanes of zero behind its own.
 llvm::Value* Emitter::Widened(llvm::Value* vector, int lanes) {

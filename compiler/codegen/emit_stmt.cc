@@ -18,8 +18,7 @@ void Emitter::EmitStmt(const Stmt& stmt) {
     EmitWhile(*loop);
   } else if (const Let* let = stmt.As<Let>()) {
     const bool wide = let->var.type() == kInt32 || let->var.type() == kInt64;
-    frame_.vars[let->var] = wide ? EmitWide(let->value) : EmitExpr(let->value);
-    depth_[let->var] = 1 << 20;
+    frame_.vars[let->var] = wide ? EmitEarly(let->value, RegionOf(let->value)) : EmitExpr(let->value);
     if (wide && NonNegative(let->value)) non_negative_.insert(let->var);
     EmitStmt(let->body);
   } else if (const Alloc* alloc = stmt.As<Alloc>()) {
@@ -40,11 +39,10 @@ void Emitter::EmitFor(const For& loop) {
   if (extent.has_value() && *extent <= 0) return;
   if (loop.kind == ForKind::kParallel && !options_.serial && extent != 1) return EmitParallel(loop);
   const std::optional<int64_t> min = ConstantValue(loop.min);
-  llvm::Value* begin = EmitWide(loop.min);
+  llvm::Value* begin = EmitEarly(loop.min, RegionOf(loop.min));
   if (min.value_or(-1) >= 0 || NonNegative(loop.min)) non_negative_.insert(loop.var);
   if (extent == 1) {
     frame_.vars[loop.var] = begin;
-    depth_[loop.var] = static_cast<int>(depth_.size());
     EmitStmt(loop.body);
     return;
   }
@@ -75,12 +73,26 @@ void Emitter::EmitCounting(const For& loop, llvm::Value* begin, llvm::Value* end
   index->addIncoming(begin, before);
   if (loop.kind == ForKind::kParallel) non_negative_.insert(loop.var);
   frame_.vars[loop.var] = index;
-  depth_[loop.var] = static_cast<int>(depth_.size());
+  CodeRegion& region = frame_.regions.emplace_back();
+  region.block = body;
+  region.here.insert(index);
+  region.variable = index;
+  region.before = before;
   body_of();
+  AdvancePointers(step);
+  frame_.regions.pop_back();
   llvm::Value* next = b_.CreateNSWAdd(index, Int64(step));
   index->addIncoming(next, b_.GetInsertBlock());
   b_.CreateCondBr(b_.CreateICmpSLT(next, end), body, after);
   b_.SetInsertPoint(after);
+}
+
+// What it computes is known to itself alone.
+void Emitter::EmitBranch(llvm::BasicBlock* block, llvm::function_ref<void()> body_of) {
+  b_.SetInsertPoint(block);
+  frame_.regions.emplace_back();
+  body_of();
+  frame_.regions.pop_back();
 }
 
 void Emitter::EmitIf(const IfThen& branch) {
@@ -96,12 +108,10 @@ void Emitter::EmitIf(const IfThen& branch) {
   llvm::BasicBlock* no = branch.no ? llvm::BasicBlock::Create(context_, "else", frame_.function) : nullptr;
   llvm::BasicBlock* after = llvm::BasicBlock::Create(context_, "endif", frame_.function);
   b_.CreateCondBr(EmitExpr(branch.condition), yes, no != nullptr ? no : after);
-  b_.SetInsertPoint(yes);
-  EmitStmt(branch.yes);
+  EmitBranch(yes, [&] { EmitStmt(branch.yes); });
   b_.CreateBr(after);
   if (no != nullptr) {
-    b_.SetInsertPoint(no);
-    EmitStmt(branch.no);
+    EmitBranch(no, [&] { EmitStmt(branch.no); });
     b_.CreateBr(after);
   }
   b_.SetInsertPoint(after);
@@ -114,8 +124,7 @@ void Emitter::EmitWhile(const While& loop) {
   b_.CreateBr(test);
   b_.SetInsertPoint(test);
   b_.CreateCondBr(EmitExpr(loop.condition), body, after);
-  b_.SetInsertPoint(body);
-  EmitStmt(loop.body);
+  EmitBranch(body, [&] { EmitStmt(loop.body); });
   b_.CreateBr(test);
   b_.SetInsertPoint(after);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "compiler/arith/linear.h"
 #include "compiler/codegen/unwritten.h"
@@ -113,6 +114,7 @@ void Emitter::Run() {
   }
   BindBuffers(func.body);
   SetUpTiles(func.body);
+  BeginCode();
   EmitStmt(func.body);
   FinishStreams();
   ReleaseTiles();
@@ -255,8 +257,7 @@ void Emitter::EmitParallel(const For& loop) {
 llvm::Function* Emitter::EmitTask(const For& loop, const std::vector<Var>& captured) {
   llvm::Type *pointer = b_.getPtrTy(), *i64 = b_.getInt64Ty(), *i32 = b_.getInt32Ty();
   llvm::IRBuilder<>::InsertPointGuard guard(b_);
-  const Frame outer = frame_;
-  frame_ = Frame();
+  Frame outer = std::exchange(frame_, Frame());
   frame_.function = NewFunction(options_.symbol + "_task" + std::to_string(tasks_++),
                                 llvm::FunctionType::get(i32, {pointer, i64, i64, i32}, false), false);
   llvm::Value* closure = frame_.function->getArg(0);
@@ -286,13 +287,14 @@ llvm::Function* Emitter::EmitTask(const For& loop, const std::vector<Var>& captu
     frame_.buffers[buffer] = Describe(buffer, at, kTensorAlign);
   }
   SetUpTiles(loop.body);
+  BeginCode();
   // The call holds the range; loop.min is 0 in lowered programs.
   EmitLoop(loop, frame_.function->getArg(1), frame_.function->getArg(2), /*may_be_empty=*/true);
   FinishStreams();
   ReleaseTiles();
   b_.CreateRet(b_.getInt32(0));
   llvm::Function* task = frame_.function;
-  frame_ = outer;
+  frame_ = std::move(outer);
   return task;
 }
 
@@ -300,8 +302,10 @@ void Emitter::EmitAlloc(const Alloc& alloc) {
   if (EmitTileAlloc(alloc)) return;
   const auto place = lowered_.places.find(alloc.buffer);
   if (place != lowered_.places.end()) {
-    llvm::Value* base = place->second.thread ? ThreadScratch() : CallField(kScratch, b_.getPtrTy());
-    llvm::Value* at = b_.CreateConstGEP1_64(b_.getInt8Ty(), base, place->second.offset);
+    llvm::Value* at = AtHead(0, [&] {
+      llvm::Value* base = place->second.thread ? ThreadScratch() : CallField(kScratch, b_.getPtrTy());
+      return b_.CreateConstGEP1_64(b_.getInt8Ty(), base, place->second.offset);
+    });
     frame_.buffers[alloc.buffer] = Describe(alloc.buffer, at, kTensorAlign);
   } else {
     HONE_CHECK(!ContainsParallel(alloc.body)) << alloc.buffer.name() << ": registers are not shared between threads";

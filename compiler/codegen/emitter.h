@@ -12,9 +12,14 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
 #include "compiler/ir/stmt.h"
+#include "compiler/ir/sum.h"
 #include "compiler/lower/buffers/tile_registers.h"
 #include "compiler/lower/lower.h"
 #include "compiler/tile/tile_intrinsic.h"
@@ -60,6 +65,38 @@ struct TileState {
   int next_left = 0, next_right = 0;  // in turn
 };
 
+// A place in memory as a sum that has its own name in the code: so many elements from a pointer, at variables' values.
+struct PlaceKey {
+  llvm::Value* pointer = nullptr;
+  llvm::Type* element = nullptr;
+  absl::InlinedVector<std::pair<llvm::Value*, int64_t>, 2> terms;  // value, and by what it is multiplied
+  int64_t constant = 0;
+  bool operator==(const PlaceKey&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H state, const PlaceKey& key) {
+    return H::combine(std::move(state), key.pointer, key.element, key.terms, key.constant);
+  }
+};
+
+struct ByStructure {
+  bool operator()(const Expr& a, const Expr& b) const { return CompareExprs(a, b) < 0; }
+};
+
+// A piece of the code in which what was computed stays known: a function, the body of a loop, a branch. What a loop's
+// variable decides is computed at the head of its body, once for everything that is emitted there.
+struct CodeRegion {
+  llvm::BasicBlock* block = nullptr;       // with a head; absent: a branch, which has no variable
+  llvm::Instruction* head = nullptr;       // the last instruction there, phis aside; absent: none
+  absl::flat_hash_set<llvm::Value*> here;  // what the head computes, and the loop's variable
+  absl::flat_hash_map<PlaceKey, llvm::Value*> places;
+  absl::flat_hash_set<llvm::Value*> at_head;  // of those places
+  std::map<Expr, llvm::Value*, ByStructure> values;
+  // Of a loop: its variable, the block in front of it, and the pointers that go along.
+  llvm::PHINode* variable = nullptr;
+  llvm::BasicBlock* before = nullptr;
+  std::vector<std::pair<llvm::PHINode*, PlaceKey>> along;
+};
+
 class Emitter {
  public:
   Emitter(const LoweredFunc& lowered, const EmitOptions& options, llvm::Module& module);
@@ -73,12 +110,14 @@ class Emitter {
     llvm::Value* thread_scratch = nullptr;  // this thread's area; absent until needed
     std::map<Var, llvm::Value*> vars;       // integers scalars of loops are i64, others have their own type
     std::map<Buffer, BufferMemory> buffers;
+    std::vector<CodeRegion> regions;  // that are open, the innermost last
     TileState tiles;
     bool streams = false;  // stores past the caches were emitted
   };
 
   // ---- emitter.cc: functions, parallel loops
   void BindBuffers(const Stmt& body);  // pointers of the params that the body uses
+  void BeginCode();                    // what was emitted of the function so far is at its head
   llvm::Function* NewFunction(const std::string& name, llvm::FunctionType* type, bool exported);
   llvm::Value* CallField(int field, llvm::Type* type);
   llvm::Value* ThreadScratch();
@@ -96,6 +135,7 @@ class Emitter {
   void EmitCounting(const For& loop, llvm::Value* begin, llvm::Value* end, int64_t step, bool may_be_empty,
                     llvm::function_ref<void()> body);
   void EmitFor(const For& loop);
+  void EmitBranch(llvm::BasicBlock* block, llvm::function_ref<void()> body);
   void EmitIf(const IfThen& branch);
   void EmitWhile(const While& loop);
   void EmitAlloc(const Alloc& alloc);
@@ -151,7 +191,6 @@ class Emitter {
   llvm::Value* EmitGuardedLoad(const IfThenElseExpr& e, DType type);
   void EmitPrefetch(const Load& element);
   void EmitMemoryStore(const Buffer& buffer, const Expr& index, llvm::Value* value, llvm::Value* mask, DType type);
-  Address AddressOf(const Buffer& buffer, const Expr& index);
   llvm::Value* Widened(llvm::Value* vector, int lanes);
   llvm::Value* VectorAddress(const Buffer& buffer, const Expr& index, int lanes);
   llvm::Value* EmitGather(const Load& load, DType type, llvm::Value* mask);  // `mask` may be absent
@@ -159,6 +198,19 @@ class Emitter {
   bool GoesPastCaches(const Buffer& buffer, const Address& at, llvm::Type* type) const;
   llvm::Value* ToMemory(llvm::Value* value, DType type);
   llvm::Value* FromMemory(llvm::Value* value, DType type);
+
+  // ---- emit_address.cc
+  Address AddressOf(const Buffer& buffer, const Expr& index);
+  // Where `emit` computes a value: at the head of the region, which all that it uses must allow.
+  llvm::Value* AtHead(int region, llvm::function_ref<llvm::Value*()> emit);
+  // The region at whose head the integer can be computed, however often that is not needed; negative: there is none.
+  int RegionOf(const Expr& e) const;
+  int RegionOf(llvm::Value* value) const;
+  llvm::Value* EmitEarly(const Expr& e, int region);  // as EmitWide, there; a negative one is here
+  struct Place;
+  Place Moved(const Place& from, PlaceKey by, int region);
+  llvm::Value* PointerAlong(const PlaceKey& by, int region);
+  void AdvancePointers(int64_t step);
 
   // ---- emit_near_lanes.cc
   // Lanes at constant distances that a load or two cover; nullptr: they are not. `mask` may be absent.
@@ -194,7 +246,6 @@ class Emitter {
   Frame frame_;
   std::map<Buffer, std::pair<llvm::MDNode*, llvm::MDNode*>> alias_;  // scope list, noalias list
   std::set<Buffer> written_, streamed_;
-  std::map<Var, int> depth_;  // how many loops and lets lie around the definition
   std::set<Var> non_negative_;
   int tasks_ = 0;
 };
