@@ -1,7 +1,7 @@
 // Addresses: pointer + (terms of outer loops) + ... + (terms of the innermost loop) + constant, each sum a pointer of
-// its own. What a loop decides is computed at the head of its body, once; loops take pointers along; rows of an unrolled
-// tile share everything but the constant, which goes into the instruction. So there is little left for LLVM to find
-// equal, to move out of loops or to reduce (machine.cc), which took most of its time.
+// its own. What a loop decides is computed at the head of its body, once; loops take pointers along; rows of an
+// unrolled tile share everything but the constant, which goes into the instruction. So there is little left for LLVM to
+// find equal, to move out of loops or to reduce (machine.cc), which took most of its time.
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
