@@ -101,12 +101,13 @@ llvm::Value* Emitter::EmitEarly(const Expr& e, int region) {
 // loop takes enough pointers along, or this one follows from more than its variable.
 llvm::Value* Emitter::PointerAlong(const PlaceKey& by, int region) {
   CodeRegion& loop = frame_.regions[static_cast<size_t>(region)];
-  if (loop.variable == nullptr || by.terms.size() != 1 || by.terms[0].first != loop.variable) return nullptr;
+  if (by.terms.size() != 1 || by.terms[0].first != loop.variable) return nullptr;
   if (loop.along.size() >= kMostAlong) return nullptr;
   const int64_t coefficient = by.terms[0].second;
   llvm::IRBuilder<>::InsertPointGuard guard(b_);
-  b_.SetInsertPoint(loop.before->getTerminator());
-  llvm::Value* begin = loop.variable->getIncomingValueForBlock(loop.before);
+  llvm::BasicBlock* before = loop.variable->getIncomingBlock(0);
+  b_.SetInsertPoint(before->getTerminator());
+  llvm::Value* begin = loop.variable->getIncomingValue(0);
   const auto* known = llvm::dyn_cast<llvm::ConstantInt>(begin);
   llvm::Value* first = by.pointer;
   if (known == nullptr || !known->isZero()) {
@@ -115,7 +116,8 @@ llvm::Value* Emitter::PointerAlong(const PlaceKey& by, int region) {
   }
   b_.SetInsertPoint(loop.block, loop.block->getFirstNonPHIIt());
   llvm::PHINode* pointer = b_.CreatePHI(b_.getPtrTy(), 2);
-  pointer->addIncoming(first, loop.before);
+  pointer->addIncoming(first, before);
+  loop.here.insert(pointer);
   loop.along.emplace_back(pointer, by);
   return pointer;
 }
@@ -134,7 +136,7 @@ Emitter::Place Emitter::Moved(const Place& from, PlaceKey by, int region) {
   for (int i = innermost; i >= 0; --i) {
     const CodeRegion& open = frame_.regions[static_cast<size_t>(i)];
     const auto found = open.places.find(by);
-    if (found != open.places.end()) return {found->second, i, open.at_head.contains(found->second)};
+    if (found != open.places.end()) return {found->second, i, open.here.contains(found->second)};
   }
   const auto emit = [&] {
     llvm::Value* offset = by.constant != 0 ? Int64(by.constant) : nullptr;
@@ -150,9 +152,7 @@ Emitter::Place Emitter::Moved(const Place& from, PlaceKey by, int region) {
   to.region = to.at_head ? deepest : innermost;
   if (to.at_head && region > from.region) to.pointer = PointerAlong(by, region);
   if (to.pointer == nullptr) to.pointer = to.at_head ? AtHead(to.region, emit) : emit();
-  CodeRegion& known = frame_.regions[static_cast<size_t>(to.region)];
-  known.places.emplace(std::move(by), to.pointer);
-  if (to.at_head) known.at_head.insert(to.pointer);
+  frame_.regions[static_cast<size_t>(to.region)].places.emplace(std::move(by), to.pointer);
   return to;
 }
 

@@ -60,8 +60,7 @@ llvm::Value* Emitter::EmitExpr(const Expr& e) {
   }
   if (const IfThenElseExpr* choice = e.As<IfThenElseExpr>()) return EmitIfThenElse(*choice, type);
   if (const LetExpr* let = e.As<LetExpr>()) {
-    const bool wide = IsIndexType(let->var.type());
-    frame_.vars[let->var] = wide ? EmitEarly(let->value, RegionOf(let->value)) : EmitExpr(let->value);
+    frame_.vars[let->var] = EmitBound(let->var, let->value);
     return EmitExpr(let->body);
   }
   if (const Load* load = e.As<Load>()) return EmitLoad(*load, type);
@@ -76,6 +75,10 @@ llvm::Value* Emitter::EmitExpr(const Expr& e) {
   }
   HONE_UNREACHABLE() << "an expression the code generator does not know";
   return nullptr;
+}
+
+llvm::Value* Emitter::EmitBound(const Var& var, const Expr& value) {
+  return IsIndexType(var.type()) ? EmitEarly(value) : EmitExpr(value);
 }
 
 // Multiply-adds of AArch64 read one element of a register for all lanes. A load that spreads what it reads (LD1R) takes

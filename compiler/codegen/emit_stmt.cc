@@ -18,7 +18,7 @@ void Emitter::EmitStmt(const Stmt& stmt) {
     EmitWhile(*loop);
   } else if (const Let* let = stmt.As<Let>()) {
     const bool wide = let->var.type() == kInt32 || let->var.type() == kInt64;
-    frame_.vars[let->var] = wide ? EmitEarly(let->value, RegionOf(let->value)) : EmitExpr(let->value);
+    frame_.vars[let->var] = EmitBound(let->var, let->value);
     if (wide && NonNegative(let->value)) non_negative_.insert(let->var);
     EmitStmt(let->body);
   } else if (const Alloc* alloc = stmt.As<Alloc>()) {
@@ -39,7 +39,7 @@ void Emitter::EmitFor(const For& loop) {
   if (extent.has_value() && *extent <= 0) return;
   if (loop.kind == ForKind::kParallel && !options_.serial && extent != 1) return EmitParallel(loop);
   const std::optional<int64_t> min = ConstantValue(loop.min);
-  llvm::Value* begin = EmitEarly(loop.min, RegionOf(loop.min));
+  llvm::Value* begin = EmitEarly(loop.min);
   if (min.value_or(-1) >= 0 || NonNegative(loop.min)) non_negative_.insert(loop.var);
   if (extent == 1) {
     frame_.vars[loop.var] = begin;
@@ -77,7 +77,6 @@ void Emitter::EmitCounting(const For& loop, llvm::Value* begin, llvm::Value* end
   region.block = body;
   region.here.insert(index);
   region.variable = index;
-  region.before = before;
   body_of();
   AdvancePointers(step);
   frame_.regions.pop_back();

@@ -89,11 +89,9 @@ struct CodeRegion {
   llvm::Instruction* head = nullptr;       // the last instruction there, phis aside; absent: none
   absl::flat_hash_set<llvm::Value*> here;  // what the head computes, and the loop's variable
   absl::flat_hash_map<PlaceKey, llvm::Value*> places;
-  absl::flat_hash_set<llvm::Value*> at_head;  // of those places
   std::map<Expr, llvm::Value*, ByStructure> values;
-  // Of a loop: its variable, the block in front of it, and the pointers that go along.
+  // Of a loop: its variable, and the pointers that go along.
   llvm::PHINode* variable = nullptr;
-  llvm::BasicBlock* before = nullptr;
   std::vector<std::pair<llvm::PHINode*, PlaceKey>> along;
 };
 
@@ -179,6 +177,7 @@ class Emitter {
   llvm::Value* EmitIfThenElse(const IfThenElseExpr& e, DType type);
   // An integer scalar as i64.
   llvm::Value* EmitWide(const Expr& e);
+  llvm::Value* EmitBound(const Var& var, const Expr& value);  // of a let
   bool IsIndexArithmetic(const Expr& e) const;  // made of variables and constants: may be computed in 64 bits
   bool NonNegative(const Expr& e) const;
   bool HasFeature(std::string_view feature) const;  // of the target
@@ -207,6 +206,7 @@ class Emitter {
   int RegionOf(const Expr& e) const;
   int RegionOf(llvm::Value* value) const;
   llvm::Value* EmitEarly(const Expr& e, int region);  // as EmitWide, there; a negative one is here
+  llvm::Value* EmitEarly(const Expr& e) { return EmitEarly(e, RegionOf(e)); }
   struct Place;
   Place Moved(const Place& from, PlaceKey by, int region);
   llvm::Value* PointerAlong(const PlaceKey& by, int region);
