@@ -22,6 +22,7 @@
 #include "compiler/support/check.h"
 #include "compiler/support/random.h"
 #include "database/open_store.h"
+#include "tests/bench/percentiles.h"
 #include "tests/database/postgres/private_server.h"
 #include "tests/database/rows_for_tests.h"
 
@@ -48,17 +49,6 @@ std::string Trace(int64_t number) { return absl::StrCat(std::string(kTraceBytes,
 void Commit(TuningStore& store, uint64_t epoch, const std::vector<Write>& writes) {
   const absl::Status status = store.Commit(epoch, writes);
   HONE_CHECK(status.ok()) << status;
-}
-
-// Of values in any order, in their unit.
-std::string Percentiles(std::vector<double>& values) {
-  std::sort(values.begin(), values.end());
-  const auto at = [&](double part) {
-    return values[static_cast<size_t>(part * static_cast<double>(values.size() - 1))];
-  };
-  char text[96];
-  std::snprintf(text, sizeof(text), "p50 %.2f ms, p99 %.2f ms, worst %.1f ms", at(0.5), at(0.99), values.back());
-  return text;
 }
 
 class Bench {
@@ -88,7 +78,7 @@ class Bench {
     }
     const double rate = static_cast<double>(done) / absl::ToDoubleSeconds(absl::Now() - begin);
     std::printf("completions  %8.0f a second, durable, %d a commit: %s\n", rate, options_.group,
-                Percentiles(took).c_str());
+                Percentiles(took, 2).c_str());
   }
 
   // Until there are that many records.
@@ -152,7 +142,7 @@ class Bench {
     for (const std::vector<double>& part : took) all.insert(all.end(), part.begin(), part.end());
     std::printf("look-ups     %8.0f a second of %d wanted, %lld records, beside %.0f results a second: %s\n",
                 static_cast<double>(all.size()) / seconds, options_.look_ups_a_second, static_cast<long long>(filled_),
-                static_cast<double>(committed) / seconds, Percentiles(all).c_str());
+                static_cast<double>(committed) / seconds, Percentiles(all, 2).c_str());
   }
 
  private:
@@ -183,13 +173,7 @@ class Bench {
 };
 
 int Run(Options options) {
-  std::unique_ptr<PrivateServer> server;
-  if (options.db == "postgres") {
-    auto started = PrivateServer::Start(/*durable=*/true);
-    HONE_CHECK(started.ok()) << started.status();
-    server = *std::move(started);
-    options.db = server->NewDatabase();
-  }
+  const std::unique_ptr<PrivateServer> server = ServerFor(options.db);
   const auto store = OpenStore(options.db, StoreMode::kWrite);
   HONE_CHECK(store.ok()) << store.status();
   Bench bench(options, **store);

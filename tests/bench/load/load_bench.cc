@@ -48,13 +48,7 @@ int Run(LoadBenchOptions options) {
   const TempFolder folder;
   options.load.address = "unix:" + (folder / "daemon");
   if (options.soak_minutes > 0) return Soak(options, folder);
-  std::unique_ptr<PrivateServer> server;
-  if (options.db == "postgres") {
-    auto started = PrivateServer::Start(/*durable=*/true);
-    HONE_CHECK(started.ok()) << started.status();
-    server = *std::move(started);
-    options.db = server->NewDatabase();
-  }
+  std::unique_ptr<PrivateServer> server = ServerFor(options.db);
   const std::string beside = server == nullptr && !options.db.empty() ? options.db : folder / "load";
   PrintSyncsOfDisk(beside + ".page");
   PrintBareCommits(beside + ".bare");

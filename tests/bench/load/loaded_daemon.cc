@@ -1,20 +1,14 @@
 #include "tests/bench/load/loaded_daemon.h"
 
-#include <dirent.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "compiler/support/check.h"
@@ -23,39 +17,13 @@
 #include "hone/v1/tune.grpc.pb.h"
 #include "httplib.h"
 #include "tests/bench/load/histogram.h"
+#include "tests/processes.h"
 #include "tuner/dispatch/events.h"
 
 namespace hone {
 namespace {
 
-// "VmRSS" of /proc, in MiB.
-double MemoryOf(pid_t pid, const std::string& field) {
-  std::ifstream status(absl::StrCat("/proc/", pid, "/status"));
-  for (std::string line; std::getline(status, line);) {
-    if (absl::StartsWith(line, field + ":")) return std::atof(line.c_str() + field.size() + 1) / 1024;
-  }
-  return 0;
-}
-
-int DescriptorsOf(pid_t pid) {
-  int count = -2;  // . and ..
-  DIR* folder = ::opendir(absl::StrCat("/proc/", pid, "/fd").c_str());
-  for (; folder != nullptr && ::readdir(folder) != nullptr;) ++count;
-  if (folder != nullptr) ::closedir(folder);
-  return count;
-}
-
-int FreePort() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  HONE_CHECK(::bind(socket, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  HONE_CHECK(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  ::close(socket);
-  return ntohs(address.sin_port);
-}
+double MemoryOf(pid_t pid, const std::string& field) { return static_cast<double>(KiBOf(pid, field)) / 1024; }
 
 void SubmitJob(v1::Tune::Stub& stub, int number) {
   v1::SubmitRequest request;

@@ -1,11 +1,11 @@
 #include "tests/bench/load/simulated_worker.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "grpcpp/grpcpp.h"
+#include "tests/bench/percentiles.h"
 
 namespace hone {
 
@@ -21,14 +21,7 @@ void Sample::Clear() {
 
 std::string Sample::Text() {
   const std::lock_guard<std::mutex> guard(mutex_);
-  if (milliseconds_.empty()) return "none";
-  std::sort(milliseconds_.begin(), milliseconds_.end());
-  const auto at = [&](double part) {
-    return milliseconds_[static_cast<size_t>(part * static_cast<double>(milliseconds_.size() - 1))];
-  };
-  char text[96];
-  std::snprintf(text, sizeof(text), "p50 %.1f ms, p99 %.1f ms, worst %.0f ms", at(0.5), at(0.99), milliseconds_.back());
-  return text;
+  return Percentiles(milliseconds_, 1);
 }
 
 Timer::~Timer() {

@@ -4,33 +4,19 @@
 
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <map>
-#include <system_error>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "compiler/support/check.h"
 #include "compiler/support/random.h"
 #include "database/sqlite_connection.h"
 #include "tests/bench/load/loaded_daemon.h"
+#include "tests/processes.h"
 
 namespace hone {
 namespace {
-
-// Of all its threads: a child is in the list of the one that started it.
-std::vector<pid_t> ChildrenOf(pid_t pid) {
-  std::vector<pid_t> children;
-  std::error_code gone;
-  for (const auto& thread : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/task"), gone)) {
-    std::ifstream list(thread.path() / "children");
-    for (pid_t child = 0; list >> child;) children.push_back(child);
-  }
-  return children;
-}
 
 constexpr double kMostGrowth = 1;     // MiB an hour, by more than twice the standard error of the slope
 constexpr double kLeastMinutes = 30;  // of a soak whose memory is judged: twenty points

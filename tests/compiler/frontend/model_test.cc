@@ -14,6 +14,7 @@
 #include "compiler/frontend/onnx_import.h"
 #include "compiler/graph/planner.h"
 #include "tests/compiler/frontend/onnx_builder.h"
+#include "tests/processes.h"
 
 namespace hone {
 namespace {
@@ -440,11 +441,7 @@ TEST_F(ModelTest, BatchIsTakenAsOne) {
 
 // The most memory that the process had since the last call, in bytes; 0 where the system does not tell.
 int64_t TakePeakMemory() {
-  int64_t kib = 0;
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    if (word == "VmHWM:") status >> kib;
-  }
+  const int64_t kib = KiBOf(::getpid(), "VmHWM");
   std::ofstream reset("/proc/self/clear_refs");
   return reset << "5" << std::flush ? kib << 10 : 0;
 }

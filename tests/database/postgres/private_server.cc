@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "compiler/support/check.h"
 #include "compiler/support/status_macros.h"
 #include "database/postgres_connection.h"
 #include "gtest/gtest.h"
@@ -135,6 +136,14 @@ void PrivateServer::Crash() {
 absl::Status PrivateServer::Restart() {
   Crash();
   return Run();
+}
+
+std::unique_ptr<PrivateServer> ServerFor(std::string& db) {
+  if (db != "postgres") return nullptr;
+  auto server = PrivateServer::Start(/*durable=*/true);
+  HONE_CHECK(server.ok()) << server.status();
+  db = (*server)->NewDatabase();
+  return *std::move(server);
 }
 
 PrivateServer* SharedServer() {

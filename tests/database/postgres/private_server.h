@@ -38,6 +38,10 @@ class PrivateServer {
   int databases_ = 0;
 };
 
+// Of a program that is told where its database is: for "postgres", a durable server with a new database, whose URL
+// takes the word's place; for anything else nullptr. Ends the process when there is no server.
+std::unique_ptr<PrivateServer> ServerFor(std::string& db);
+
 // The server that all tests of this process share. nullptr where there is none, which is said on standard error and
 // fails the test when HONE_REQUIRE_POSTGRES is 1: the test is to be skipped.
 PrivateServer* SharedServer();

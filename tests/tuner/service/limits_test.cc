@@ -18,6 +18,7 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
 #include "tests/database/rows_for_tests.h"
+#include "tests/processes.h"
 #include "tests/tuner/service/limits.h"
 
 namespace hone {
@@ -256,19 +257,6 @@ TEST_F(Limits, StreamsOfAllCallersLeaveThreadsForOtherCalls) {
   EXPECT_TRUE(stub->ListJobs(again.get(), {}, std::make_unique<v1::ListJobsReply>().get()).ok());
 }
 
-// A port that nobody has now.
-int FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in name{};
-  name.sin_family = AF_INET;
-  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(name);
-  HONE_CHECK(bind(fd, reinterpret_cast<const sockaddr*>(&name), length) == 0);
-  HONE_CHECK(getsockname(fd, reinterpret_cast<sockaddr*>(&name), &length) == 0);
-  close(fd);
-  return ntohs(name.sin_port);
-}
-
 std::string MetricsAt(int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in name{};
@@ -357,16 +345,6 @@ int64_t ResidentBytes(pid_t pid) {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-// The most that it ever took.
-int64_t PeakResidentKiB(pid_t pid) {
-  std::ifstream status(absl::StrCat("/proc/", pid, "/status"));
-  for (std::string word; status >> word;) {
-    int64_t kib = 0;
-    if (word == "VmHWM:" && status >> kib) return kib;
-  }
-  return 0;
-}
-
 // As it is written it stands for sixteen million letters, and a matcher that writes it out takes gigabytes.
 TEST_F(Limits, OfAnExpression) {
   const auto honed = Start({});
@@ -380,13 +358,13 @@ TEST_F(Limits, OfAnExpression) {
     return vision->tune().ListRecords(context.get(), request)->Finish();
   };
   ASSERT_TRUE(list("conv|dense").ok());
-  const int64_t before = PeakResidentKiB(honed->pid());
+  const int64_t before = KiBOf(honed->pid(), "VmHWM");
   for (const std::string& expression : {std::string("(((a{1,255}){1,255}){1,255})"), std::string(1 << 20, '(')}) {
     const grpc::Status status = list(expression);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
     EXPECT_THAT(status.error_message(), HasSubstr("the expression"));
   }
-  EXPECT_LT(PeakResidentKiB(honed->pid()) - before, 64 << 10);
+  EXPECT_LT(KiBOf(honed->pid(), "VmHWM") - before, 64 << 10);
 }
 
 // Eight of them are due 400 snapshots of half a megabyte a second.

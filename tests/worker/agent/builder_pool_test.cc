@@ -2,6 +2,7 @@
 #include "worker/agent/builder_pool.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <set>
 
@@ -12,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/campaign.h"
 #include "tests/compiler/schedule/workloads.h"
-#include "tests/worker/agent/children.h"
+#include "tests/processes.h"
 
 namespace hone::testing {
 namespace {
@@ -42,14 +43,14 @@ TEST(BuilderPool, ATaskAndAWorkloadHaveTheirOwnProcess) {
     v1::BuildRequest request = Honest(rows);
     request.set_task(task);
     EXPECT_EQ(builders.Build({request}, kLong)[0].reply().error(), "");
-    EXPECT_EQ(Children().size(), 1u);
-    return Children();
+    EXPECT_EQ(ChildrenOf(::getpid()).size(), 1u);
+    return ChildrenOf(::getpid());
   };
-  const std::set<std::string> first = process_of(1, 8);
+  const std::set<pid_t> first = process_of(1, 8);
   EXPECT_EQ(process_of(1, 8), first);
-  const std::set<std::string> other_workload = process_of(1, 16);
+  const std::set<pid_t> other_workload = process_of(1, 16);
   EXPECT_NE(other_workload, first) << "what it read of one workload could harm the next";
-  const std::set<std::string> other_task = process_of(2, 16);
+  const std::set<pid_t> other_task = process_of(2, 16);
   EXPECT_NE(other_task, other_workload) << "what it read of one tenant could harm another with the same workload";
   EXPECT_NE(process_of(0, 16), other_task) << "an oracle is made where no candidate was read";
 }
@@ -59,7 +60,7 @@ TEST(BuilderPool, ATaskAndAWorkloadHaveTheirOwnProcess) {
 TEST(BuilderPool, CompilesForADeviceLockedIn) {
   BuilderPool builders(1, "", LayersSomeSystemsLack());
   ASSERT_EQ(builders.Build({Honest()}, kLong)[0].reply().error(), "");
-  const std::set<std::string> first = Children();
+  const std::set<pid_t> first = ChildrenOf(::getpid());
   v1::BuildRequest request = Honest();
   request.set_target("cuda:sm_90a");
   for (int i = 0; i < 2; ++i) {
@@ -71,8 +72,8 @@ TEST(BuilderPool, CompilesForADeviceLockedIn) {
               "ELF");
     EXPECT_NE(reply.generator().find("-nvrtc-"), std::string::npos) << reply.generator();
   }
-  EXPECT_EQ(Children().size(), 1u);
-  EXPECT_NE(Children(), first);
+  EXPECT_EQ(ChildrenOf(::getpid()).size(), 1u);
+  EXPECT_NE(ChildrenOf(::getpid()), first);
 }
 
 TEST(BuilderPool, EndsItsBuilders) {
@@ -81,7 +82,7 @@ TEST(BuilderPool, EndsItsBuilders) {
         BuilderPool(2, "", LayersSomeSystemsLack()).Build({Honest(), Honest(), Honest()}, kLong)[2].reply().error(),
         "");
   }
-  EXPECT_TRUE(Children().empty());
+  EXPECT_TRUE(ChildrenOf(::getpid()).empty());
 }
 
 TEST(BuilderPool, AProgramThatIsNoBuilderIsOurFailure) {
@@ -157,14 +158,14 @@ class HostileRequests : public ::testing::TestWithParam<HostileRequest> {};
 // Whatever comes of it, it comes in time, and the next request is served.
 TEST_P(HostileRequests, HarmNobodyElse) {
   ::signal(SIGPIPE, SIG_IGN);  // as a worker does
-  const size_t others = Children().size();
+  const size_t others = ChildrenOf(::getpid()).size();
   BuilderPool builders(1, "", LayersSomeSystemsLack());
   for (int64_t run = 0; run < FromEnvironment("HONE_RUNS", 3); ++run) {
     const absl::Time start = absl::Now();
     const v1::BuildOutcome built = builders.Build({GetParam().request()}, kShort)[0];
     EXPECT_LT(absl::Now() - start, kLong);
     EXPECT_FALSE(built.infrastructure()) << built.reply().error();
-    EXPECT_LE(Children().size(), others + 1);
+    EXPECT_LE(ChildrenOf(::getpid()).size(), others + 1);
     EXPECT_EQ(builders.Build({Honest()}, kLong)[0].reply().error(), "");
   }
 }

@@ -2,7 +2,6 @@
 // whether a right one is taken for right after it.
 #include "tests/worker/agent/hostile_candidates.h"
 
-#include <dirent.h>
 #include <unistd.h>
 
 #include <set>
@@ -16,21 +15,13 @@
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/campaign.h"
 #include "tests/compiler/schedule/workloads.h"
-#include "tests/worker/agent/children.h"
+#include "tests/processes.h"
 #include "worker/agent/build_reply.h"
 #include "worker/agent/builder_pool.h"
 #include "worker/agent/verify_candidate.h"
 
 namespace hone::testing {
 namespace {
-
-int CountIn(const char* folder) {
-  int count = 0;
-  DIR* entries = ::opendir(folder);
-  while (::readdir(entries) != nullptr) ++count;
-  ::closedir(entries);
-  return count;
-}
 
 std::string OutcomeName(v1::OutcomeKind kind) {
   switch (kind) {
@@ -66,8 +57,8 @@ TEST(HostileCandidates, AreFoundOutAndLeaveNothingBehind) {
   };
   ASSERT_EQ(honest_outcome(), "right");
 
-  const std::set<std::string> children = Children();
-  const int descriptors = CountIn("/proc/self/fd");
+  const std::set<pid_t> children = ChildrenOf(::getpid());
+  const int descriptors = DescriptorsOf(::getpid());
   EXPECT_GE(HostileCandidates().size(), 60u);
   for (const HostileCandidate& candidate : HostileCandidates()) {
     ImageParts parts;
@@ -89,8 +80,8 @@ TEST(HostileCandidates, AreFoundOutAndLeaveNothingBehind) {
           << candidate.name << ": " << outcome << ", " << verified.detail;
     }
     EXPECT_EQ(honest_outcome(), "right") << "after " << candidate.name;
-    EXPECT_EQ(Children(), children) << candidate.name;
-    EXPECT_EQ(CountIn("/proc/self/fd"), descriptors) << candidate.name;
+    EXPECT_EQ(ChildrenOf(::getpid()), children) << candidate.name;
+    EXPECT_EQ(DescriptorsOf(::getpid()), descriptors) << candidate.name;
   }
 }
 #endif
