@@ -79,12 +79,11 @@ void Analyzer::Impl::AddFact(Sum sum, int64_t limit, uint64_t owner) {
   facts.push_back({std::move(sum), limit, owner, true});
 }
 
-void Analyzer::Impl::Assume(const Expr& raw) {
-  const Expr condition = SimplifyBool(raw);
+void Analyzer::Impl::Know(const Expr& condition) {
   if (const Binary* op = condition.As<Binary>()) {
     if (op->op == BinaryOp::kAnd) {
-      Assume(op->a);
-      Assume(op->b);
+      Know(op->a);
+      Know(op->b);
       return;
     }
     if (IsComparison(op->op) && IsIndexType(op->a.type())) {

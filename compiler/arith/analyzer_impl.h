@@ -52,7 +52,8 @@ struct Analyzer::Impl {
   void Bind(const Var& var, const Range& range);
   void Bind(const Var& var, const Expr& value);
   void SetVar(const Var& var, VarFacts now);
-  void Assume(const Expr& condition);  // simplified or not
+  void Assume(const Expr& condition) { Know(SimplifyBool(condition)); }
+  void Know(const Expr& condition);  // that it holds; it is simplified, and so are the sides of an and
   void AddFact(Sum sum, int64_t limit, uint64_t owner = 0);
   size_t Save() const { return changes.size(); }
   void Restore(size_t mark);

@@ -131,7 +131,7 @@ Expr Analyzer::Impl::SimplifyChoice(const Expr& e, const Choice& choice) {
       return Simplify(e);
     }
     const Supposing inside(*this, about);
-    Assume(holds ? condition : Negated(condition));
+    Know(holds ? condition : Negated(condition));
     return Simplify(e);
   };
   const Expr yes = side(choice.yes, true), no = side(choice.no, false);
@@ -336,7 +336,7 @@ Expr Analyzer::Impl::SimplifyJunction(const Binary& junction) {
   };
   flatten(junction.a, flatten);
   flatten(junction.b, flatten);
-  const auto suppose = [&](const Expr& part) { Assume(all ? part : Negated(part)); };
+  const auto suppose = [&](const Expr& part) { Know(all ? part : Negated(part)); };
   const Supposing inside(*this);
   const size_t mark = Save();
   absl::InlinedVector<Expr, 4> kept;
