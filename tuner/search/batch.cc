@@ -80,7 +80,7 @@ std::vector<Pick> ChooseBatch(int count, std::vector<Finalist> finalists, const 
     const size_t best = batch.Best(finalists, picks.size());
     Pick pick = std::move(finalists[best].pick);
     finalists.erase(finalists.begin() + static_cast<std::ptrdiff_t>(best));
-    if (!programs.insert(pick.program.hash).second) continue;
+    if (!programs.insert(pick.built.program.hash).second) continue;
     batch.GoesOut(pick.point);
     picks.push_back(std::move(pick));
   }

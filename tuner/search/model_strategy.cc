@@ -18,7 +18,7 @@ constexpr double kCorrectionShare = 0.5;    // of a prediction, beside the model
 constexpr double kRiskPenalty = 2.0;        // in log time, for a point that is sure to fail
 constexpr int kPolished = 3;                // best points whose neighbourhoods are gone through near the end
 constexpr size_t kClimbed = 8;              // finalists with the best scores, around which more are looked for
-constexpr size_t kAround = 32;              // of what is around them, by the corrected draft
+constexpr size_t kAround = 16;              // of what is around them, by the corrected draft
 constexpr int kAttempts = 6;                // finalists that were all refused, before a batch is given up
 
 class ModelStrategy : public Strategy {
@@ -65,7 +65,8 @@ class ModelStrategy : public Strategy {
       std::vector<Pick> picks;
       std::set<uint64_t> programs;
       for (Finalist& finalist : finalists) {
-        if (static_cast<int>(picks.size()) >= count || !programs.insert(finalist.pick.program.hash).second) continue;
+        if (static_cast<int>(picks.size()) >= count || !programs.insert(finalist.pick.built.program.hash).second)
+          continue;
         finalist.pick.source = "polish";
         picks.push_back(std::move(finalist.pick));
       }
@@ -145,20 +146,20 @@ class ModelStrategy : public Strategy {
 
   // Those that can be built and are new, with their scores.
   absl::StatusOr<std::vector<Finalist>> Rank(const std::vector<Point>& points, const SearchState& state) {
-    std::vector<std::optional<Program>> programs = state.workbench.Programs(points, &state.experience);
+    std::vector<std::optional<Built>> built = state.workbench.Build(points, &state.experience);
     std::vector<Finalist> finalists;
     for (size_t i = 0; i < points.size(); ++i) {
-      if (!programs[i].has_value()) continue;
-      if (state.experience.KnowsProgram(programs[i]->hash)) {
+      if (!built[i].has_value()) continue;
+      if (state.experience.KnowsProgram(built[i]->program.hash)) {
         state.experience.Skip(points[i]);
         continue;
       }
       Finalist& finalist = finalists.emplace_back();
       finalist.pick.point = points[i];
-      finalist.pick.program = *std::move(programs[i]);
+      finalist.pick.built = *std::move(built[i]);
     }
     std::vector<const Program*> asked;
-    for (const Finalist& finalist : finalists) asked.push_back(&finalist.pick.program);
+    for (const Finalist& finalist : finalists) asked.push_back(&finalist.pick.built.program);
     HONE_ASSIGN_OR_RETURN(const std::vector<Estimate> estimates, ranking_.Of(asked));
     for (size_t i = 0; i < finalists.size(); ++i) {
       const Point& point = finalists[i].pick.point;
@@ -166,7 +167,7 @@ class ModelStrategy : public Strategy {
       // than either. As long as nothing is trained the correction stands in for the model, and as long as nothing of
       // the task is timed there is none.
       const double share = !ranking_.trained() ? 1 : state.experience.timed().empty() ? 0 : kCorrectionShare;
-      const double corrected = std::log(finalists[i].pick.program.draft_us) + correction_.Of(point);
+      const double corrected = std::log(finalists[i].pick.built.program.draft_us) + correction_.Of(point);
       const double log_us = share * corrected + (1 - share) * estimates[i].log_us;
       finalists[i].pick.predicted_us = std::exp(log_us);
       finalists[i].score = log_us - kUncertaintyCredit * estimates[i].deviation +

@@ -21,15 +21,16 @@ std::vector<Pick> TakeNew(const std::vector<Point>& points, int count, const Sea
   for (size_t at = 0; at < points.size() && static_cast<int>(picks.size()) < count;) {
     const size_t some = std::min(points.size() - at, static_cast<size_t>(count) - picks.size());
     const std::span<const Point> next(points.data() + at, some);
-    std::vector<std::optional<Program>> programs = state.workbench.Programs(next, &state.experience);
+    std::vector<std::optional<Built>> built = state.workbench.Build(next, &state.experience);
     for (size_t i = 0; i < some; ++i) {
-      if (!programs[i].has_value()) continue;
-      if (state.experience.KnowsProgram(programs[i]->hash) || !taken.insert(programs[i]->hash).second) {
+      if (!built[i].has_value()) continue;
+      const Program& program = built[i]->program;
+      if (state.experience.KnowsProgram(program.hash) || !taken.insert(program.hash).second) {
         state.experience.Skip(next[i]);
         continue;
       }
-      const double us = programs[i]->draft_us;
-      picks.push_back({next[i], *std::move(programs[i]), us, state.space.sources()[next[i].source].kind()});
+      const double us = program.draft_us;
+      picks.push_back({next[i], *std::move(built[i]), us, state.space.sources()[next[i].source].kind()});
     }
     at += some;
   }

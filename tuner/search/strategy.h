@@ -19,8 +19,8 @@ namespace hone {
 
 struct SearchTuning {
   int pool = 2048;  // points judged by the draft in a round
-  // Of them built, lowered and ranked by the model; twice the batch at least. One costs 1 to 5 ms of one core.
-  int finalists = 64;
+  // Of them built, lowered and ranked by the model; twice the batch at least. One costs some 10 ms of one core.
+  int finalists = 32;
   int parents = 8;        // best measured points that are bred from
   double explore = 0.08;  // share of the batch taken at random from the finalists
   int sourced = 8;        // one in so many of a batch is of the source tried least
@@ -38,7 +38,7 @@ struct SearchState {
 
 struct Pick {
   Point point;
-  Program program;
+  Built built;
   double predicted_us = 0;
   std::string source;   // "template", "sketch", "mutate", ...: for people
   bool ranked = false;  // predicted_us is a trained model's

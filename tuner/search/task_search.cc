@@ -128,13 +128,12 @@ absl::StatusOr<std::vector<v1::Candidate>> TaskSearch::Propose(int count, bool p
                           polish || experience_.since_gain() >= kStalledAfter};
   HONE_ASSIGN_OR_RETURN(std::vector<Pick> picks, strategy_->Next(rest, state, random));
   for (Pick& pick : picks) {
-    HONE_ASSIGN_OR_RETURN(Built built, space_->Build(pick.point));  // it was built before: it is not refused now
     v1::Candidate& candidate = batch.emplace_back();
-    candidate.set_trace(built.trace);
+    candidate.set_trace(pick.built.trace);
     candidate.set_predicted_us(pick.predicted_us);
     candidate.set_source(pick.source);
-    if (pick.ranked) judge_.Add({built.trace, pick.program.draft_us, pick.predicted_us});
-    experience_.GoesOut(built.trace, {pick.point, std::move(pick.program)});
+    if (pick.ranked) judge_.Add({pick.built.trace, pick.built.program.draft_us, pick.predicted_us});
+    experience_.GoesOut(pick.built.trace, {pick.point, std::move(pick.built.program)});
   }
   judge_.CloseBatch();
   return batch;

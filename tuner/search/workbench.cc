@@ -9,7 +9,7 @@
 namespace hone {
 namespace {
 
-constexpr size_t kMostKnown = 4096;  // programs; some hundred bytes each
+constexpr size_t kMostKnown = 2048;  // points; some kilobytes each
 
 void ForEach(size_t count, int threads, const std::function<void(size_t)>& work) {
   std::atomic<size_t> next{0};
@@ -24,12 +24,12 @@ void ForEach(size_t count, int threads, const std::function<void(size_t)>& work)
 
 }  // namespace
 
-std::vector<std::optional<Program>> Workbench::Programs(std::span<const Point> points, Experience* experience) {
-  std::vector<std::optional<Program>> programs(points.size());
+std::vector<std::optional<Built>> Workbench::Build(std::span<const Point> points, Experience* experience) {
+  std::vector<std::optional<Built>> all(points.size());
   std::vector<size_t> missing;
   for (size_t i = 0; i < points.size(); ++i) {
     if (const auto found = known_.find(points[i]); found != known_.end()) {
-      programs[i] = found->second;
+      all[i] = found->second;
     } else {
       missing.push_back(i);
     }
@@ -41,15 +41,15 @@ std::vector<std::optional<Program>> Workbench::Programs(std::span<const Point> p
   for (size_t i = 0; i < missing.size(); ++i) {
     const Point& point = points[missing[i]];
     if (built[i].ok()) {
-      programs[missing[i]] = built[i]->program;
-      known_[point] = std::move(built[i]->program);
+      all[missing[i]] = *built[i];
+      known_[point] = *std::move(built[i]);
       continue;
     }
     experience->Refuse(point);
     ++refused_;
     last_refusal_ = std::string(built[i].status().message());
   }
-  return programs;
+  return all;
 }
 
 std::vector<absl::StatusOr<Identified>> Workbench::Identify(std::span<const std::string> traces) const {

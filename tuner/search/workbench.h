@@ -1,5 +1,4 @@
-// Builds points with all threads and remembers what programs they gave: a finalist of one round is often one of the
-// next.
+// Builds points with all threads and remembers what they gave: a finalist of one round is often one of the next.
 #pragma once
 
 #include <map>
@@ -16,9 +15,9 @@ class Workbench {
  public:
   Workbench(const CandidateSpace& space, int threads) : space_(space), threads_(threads) {}
 
-  // The program of each point, nullopt for those that were refused, which `experience` is told. The answer does not
-  // depend on the number of threads.
-  std::vector<std::optional<Program>> Programs(std::span<const Point> points, Experience* experience);
+  // What each point gives, nullopt for those that were refused, which `experience` is told. The answer does not depend
+  // on the number of threads.
+  std::vector<std::optional<Built>> Build(std::span<const Point> points, Experience* experience);
   // The same for traces of others.
   std::vector<absl::StatusOr<Identified>> Identify(std::span<const std::string> traces) const;
 
@@ -30,7 +29,7 @@ class Workbench {
  private:
   const CandidateSpace& space_;
   int threads_;
-  std::map<Point, Program> known_;
+  std::map<Point, Built> known_;
   int refused_ = 0;
   std::string last_refusal_;
 };

@@ -103,8 +103,9 @@ void Race::Judge(int challenger) {
   const PairedRatio ratio = CompareInterleaved(own, rival);
   // The champion's time is the mean of two samples.
   const double sigma = std::max(ratio.log_sigma, noise() * std::sqrt(has_champion_ ? 1.5 : 2.0));
-  const double half_width = options_.z * 1.2533 * sigma / std::sqrt(static_cast<double>(ratio.pairs));
-  if (std::log(ratio.ratio) - half_width > options_.lose_margin) {
+  const double error = 1.2533 * sigma / std::sqrt(static_cast<double>(ratio.pairs));
+  const double half_width = options_.z * error;
+  if (std::log(ratio.ratio) - options_.lose_z * error > options_.lose_margin) {
     states_[challenger] = RaceState::kLost;
   } else if (half_width < options_.tie_half_width || rounds_ >= options_.max_rounds ||
              std::log(ratio.ratio) + half_width < -options_.win_margin) {

@@ -3,7 +3,7 @@
 // In every round each runner still in the race is timed once, in shuffled order, and the champion twice: its two series
 // are an A/A control. They tell how noisy the machine is, and a round in which they disagree by more than that is
 // thrown away. A challenger leaves when it has plainly lost or won, or when its ratio to the champion is known well
-// enough.
+// enough. Most are slower than the champion: those leave soonest, and how much slower need not be known well.
 // Times are compared as logarithms, pair by pair within a round, so that drift cancels. No input or output: the caller
 // measures.
 #pragma once
@@ -21,6 +21,7 @@ struct RaceOptions {
   int min_rounds = 3;  // nothing is decided before: a trial has at least three samples
   int max_rounds = 12;
   double z = 3;                   // standard errors between "seems" and "is"
+  double lose_z = 2;              // the same for "slower": what is taken for slower by mistake is no loss but of a gain
   double lose_margin = 0.01;      // plainly slower: by more than this, in log time
   double win_margin = 0.01;       // plainly faster, likewise: it is measured, and a duel finds out by how much
   double tie_half_width = 0.005;  // known well enough

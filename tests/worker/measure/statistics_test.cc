@@ -175,6 +175,19 @@ TEST(Race, SomeNoiseTakesMoreRoundsAndStillDecides) {
   EXPECT_LE(wrong, 3);
 }
 
+TEST(Race, OnANoisyMachineTheSlowerLeaveSoonAndTheFasterAreKept) {
+  double samples = 0;
+  int missed = 0;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    const Race race =
+        RunRace({.challengers = {106, 106, 106, 106, 94}, .sigma = 0.03}, true, seed, nullptr, {.machine_sigma = 0.03});
+    for (int slower = 0; slower < 4; ++slower) samples += static_cast<double>(race.samples(slower).size()) / 400;
+    missed += race.state(4) == RaceState::kLost;
+  }
+  EXPECT_LE(samples, 6.5) << "of twelve rounds";
+  EXPECT_LE(missed, 1);
+}
+
 TEST(Race, WithoutAChampionTheBestLeads) {
   const Race race = RunRace({.challengers = {200, 100, 140}}, false, 9);
   EXPECT_EQ(race.state(0), RaceState::kLost);
