@@ -1,5 +1,6 @@
-// The dispatcher's state, and its rules by topic: dispatcher.cc (events in, effects out), fleet_rules.cc (workers and
-// leases), result_rules.cc (what an outcome changes), build_rules.cc (builds for workers that only measure),
+// The dispatcher's state, and its rules by topic: dispatcher.cc (events in, effects out), hello_rules.cc (workers that
+// come, and their names), sync_rules.cc (their calls), lease_rules.cc (what is lent to whom), worker_ends.cc (drained
+// and lost workers), result_rules.cc (what an outcome changes), build_rules.cc (builds for workers that only measure),
 // record_checks.cc (records of earlier builds), search_rules.cc (asking for candidates), job_rules.cc (jobs that come,
 // are stopped, paused and bound), job_ends.cc (budgets and ends), hold_ups.cc (what a job waits for), settle.cc (which
 // rules are applied to whom after an event), views.cc (what is shown of it). Everything whose order steers a decision
@@ -120,14 +121,45 @@ class Dispatcher::Impl {
   void CheckInvariants() const;
   void CheckNothingIsLeft() const;  // to be done by any rule
 
-  // ---- fleet_rules.cc ----
+  // ---- hello_rules.cc ----
   // Makes the name free for a new session of the tenant's. Who shows the name's key is the same host: the worker was
   // restarted and its old session is over, unless that one still has a call open and lives beside it. Nobody else gets
   // the name of a worker that was heard of within its lease, and no other principal that of one that was lost within
   // kLostNameStays: AlreadyExists.
   std::optional<Refusal> TakeName(const Hello& event);
   Worker* FindSession(uint64_t tenant, const std::string& session);
+
+  // ---- sync_rules.cc ----
+  // What the worker says it holds of what it was lent, with the phases it is in; an orphan that it shows is its again.
+  SortedIds TakeHeld(Worker& worker, const v1::SyncRequest& request);
+  // How much it may be lent: what it asks for, less what it holds and has not `said`.
+  void NoteCredits(Worker& worker, const v1::SyncRequest& request, const SortedIds& said);
+  void ChargeWallTime(Worker& worker, const v1::SyncRequest& request);
+  v1::SyncReply DesiredState(Worker& worker, const v1::SyncRequest& request);
+  bool HasNews(const Worker& worker) const;
+  void AnswerSync(Worker& worker);
+  bool IsQuiet(const Worker& worker) const { return now < worker.quiet_until; }
+  void EndWait(Worker& worker);  // its call is over, answered or cut off
+
+  // ---- lease_rules.cc ----
   Fit FitOf(const Worker& worker, const Job& job) const { return hone::FitOf(worker.kind, job.kind); }
+  int HeldBy(const Worker& worker) const;  // leases, of trials or of builds
+  // Too many of its trials failed for no fault of theirs: for a while it has none, then one at a time.
+  bool Rests(const Worker& worker) const;
+  bool MayTake(const Worker& worker) const;  // another trial
+  TenantCharge ChargeOf(uint64_t tenant) const;
+  // What is next for the worker; 0: nothing. `kept_away`: something is ready that another worker is to have first.
+  uint64_t NextTrialFor(const Worker& worker, bool* kept_away);
+  uint64_t NextTrialOfTenant(const TenantInPool& tenant, const Worker& worker, bool* kept_away);
+  uint64_t NextTrialOf(uint64_t job, const Worker& worker, bool* kept_away);
+  void LendTrials(const Touched& batch);
+  void Lend(Trial& trial, Worker& worker);
+  std::string SecretOf(std::string_view what, uint64_t id, uint32_t attempt, const Worker& worker) const;
+  v1::Lease MakeLease(const Trial& trial);
+  void GiveBack(Worker& worker, const v1::LeaseId& id);
+  void TakeBack(Trial& trial, bool worker_was_lost);  // a lease that ended without a result
+
+  // ---- worker_ends.cc ----
   bool IsLost(const Worker& worker) const;  // as far as one can see: it may still come back to its leases
   void ExpireWorker(uint64_t id);
   // What a worker had under work when it was lost.
@@ -137,29 +169,6 @@ class Dispatcher::Impl {
   };
   HadUnderWork LoseWorker(uint64_t worker);  // its leases go to others
   void Forgive(uint64_t tenant, const std::string& session);
-  v1::WorkerInfo InfoOf(const Worker& worker) const;
-  std::vector<v1::WorkerInfo> Workers(uint64_t tenant, Micros at) const;
-  void TakeBack(Trial& trial, bool worker_was_lost);  // a lease that ended without a result
-  void LendTrials(const Touched& batch);
-  TenantCharge ChargeOf(uint64_t tenant) const;
-  int HeldBy(const Worker& worker) const;  // leases, of trials or of builds
-  // Too many of its trials failed for no fault of theirs: for a while it has none, then one at a time.
-  bool Rests(const Worker& worker) const;
-  bool MayTake(const Worker& worker) const;  // another trial
-  void Lend(Trial& trial, Worker& worker);
-  std::string SecretOf(std::string_view what, uint64_t id, uint32_t attempt, const Worker& worker) const;
-  // What is next for the worker; 0: nothing. `kept_away`: something is ready that another worker is to have first.
-  uint64_t NextTrialFor(const Worker& worker, bool* kept_away);
-  uint64_t NextTrialOfTenant(const TenantInPool& tenant, const Worker& worker, bool* kept_away);
-  uint64_t NextTrialOf(uint64_t job, const Worker& worker, bool* kept_away);
-  v1::Lease MakeLease(const Trial& trial);
-  v1::SyncReply DesiredState(Worker& worker, const v1::SyncRequest& request);
-  bool HasNews(const Worker& worker) const;
-  void AnswerSync(Worker& worker);
-  bool IsQuiet(const Worker& worker) const { return now < worker.quiet_until; }
-  void EndWait(Worker& worker);  // its call is over, answered or cut off
-  void GiveBack(Worker& worker, const v1::LeaseId& id);
-  void ChargeWallTime(Worker& worker, const v1::SyncRequest& request);
 
   // ---- build_rules.cc ----
   void LendBuilds(const Touched& batch);
@@ -290,6 +299,8 @@ class Dispatcher::Impl {
   // ---- views.cc ----
   v1::JobSnapshot SnapshotOf(const Job& job, bool with_tasks) const;
   v1::JobExplanation Explain(const Job& job) const;
+  v1::WorkerInfo InfoOf(const Worker& worker) const;
+  std::vector<v1::WorkerInfo> Workers(uint64_t tenant, Micros at) const;
   FleetCounts Counts(std::optional<uint64_t> tenant) const;
 
   // ---- effects ----

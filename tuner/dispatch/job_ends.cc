@@ -102,7 +102,7 @@ void Dispatcher::Impl::StopJobNow(Job& job, const std::string& reason) {
 std::vector<uint64_t> Dispatcher::Impl::IdleTrials(const Job& job) const {
   std::vector<uint64_t> idle;
   for (const uint64_t id : leases.OfJobNumber(job.row.id).trials) {
-    if (leases.trials().at(id).phase < v1::PHASE_BUILDING) idle.push_back(id);
+    if (!leases.trials().at(id).under_work()) idle.push_back(id);
   }
   return idle;
 }

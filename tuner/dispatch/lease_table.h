@@ -44,6 +44,7 @@ struct Trial {
   KeptFrom kept_from;                       // who measured a duel's challenger, or failed at it
 
   bool waits() const { return place == Place::kQueued || place == Place::kDelayed; }  // no worker has it
+  bool under_work() const { return phase >= v1::PHASE_BUILDING; }                     // as the worker last said
 };
 
 struct LeaseToken {

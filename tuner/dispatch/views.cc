@@ -1,9 +1,14 @@
-// What is shown of the dispatcher's state: a job, why it stands where it does, and how much there is.
+// What is shown of the dispatcher's state: a job, why it stands where it does, workers, and how much there is.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "tuner/dispatch/device_facts.h"
 #include "tuner/dispatch/dispatcher_impl.h"
 
 namespace hone {
 namespace {
+
+constexpr Micros kShowLost = Micros{15} * 60 * kSecond;
 
 // Of a lease, as the worker said it last. A phase it has not told yet is its queue.
 const char* PhaseName(v1::Phase phase) {
@@ -98,6 +103,45 @@ v1::JobExplanation Dispatcher::Impl::Explain(const Job& job) const {
     }
   }
   return explanation;
+}
+
+v1::WorkerInfo Dispatcher::Impl::InfoOf(const Worker& worker) const {
+  v1::WorkerInfo info;
+  const int held = HeldBy(worker);
+  info.set_worker_id(worker.id);
+  info.set_name(worker.hello.worker_name());
+  info.set_state(IsLost(worker) ? "lost" : worker.draining ? "draining" : held > 0 ? "busy" : "idle");
+  *info.mutable_profile() = worker.hello.profile();
+  info.set_leases(held);
+  info.set_threads(worker.hello.threads());
+  info.set_trials(worker.trials);
+  info.set_refused_reports(worker.refused_reports);
+  *info.mutable_missing_layers() = worker.hello.missing_layers();
+  info.set_waiting_for(worker.waiting_for);
+  if (worker.faults >= options.faulty_after && worker.waiting_for.empty()) {
+    info.set_waiting_for(
+        absl::StrCat("a trial that succeeds: the last ", worker.faults, " failed for no fault of theirs"));
+  }
+  const WorkerRole role = worker.role();
+  info.set_role(role == WorkerRole::kBuild ? "build" : role == WorkerRole::kMeasure ? "measure" : "both");
+  const v1::DeviceProfile* facts = ProfileOf(worker.hello.profile().device_class());
+  if (role != WorkerRole::kBuild && facts != nullptr) info.set_probe(ProbeStanding(*facts, worker.hello.profile()));
+  return info;
+}
+
+std::vector<v1::WorkerInfo> Dispatcher::Impl::Workers(uint64_t tenant, Micros at) const {
+  std::vector<v1::WorkerInfo> infos;
+  const auto seen = [&](v1::WorkerInfo info, Micros then) {
+    info.set_last_seen_seconds(std::max(0.0, static_cast<double>(at - then) * 1e-6));
+    infos.push_back(std::move(info));
+  };
+  for (const LostWorker& lost : lost_workers) {
+    if (Serves(lost.tenant, tenant) && at - lost.last_seen <= kShowLost) seen(lost.info, lost.last_seen);
+  }
+  for (const auto& [id, worker] : workers) {
+    if (Serves(worker.tenant, tenant)) seen(InfoOf(worker), worker.last_seen);
+  }
+  return infos;
 }
 
 FleetCounts Dispatcher::Impl::Counts(std::optional<uint64_t> tenant) const {

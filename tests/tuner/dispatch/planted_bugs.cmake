@@ -46,7 +46,7 @@ set(simulation "*DispatcherSim*")
 planted_bug(ack_before_commit result_rules.cc ${simulation}
   [[  becoming_durable.insert(token);]]
   [[  worker.verdicts[report] = v1::REPORT_REFUSAL_UNSPECIFIED;]])
-planted_bug(told_before_durable fleet_rules.cc ${simulation}
+planted_bug(told_before_durable sync_rules.cc ${simulation}
   [[    if (!trial.granted) continue;]]
   [[    ]])
 planted_bug(stale_attempt_counts result_rules.cc ${simulation}
@@ -66,16 +66,16 @@ planted_bug(who_guesses_is_acknowledged result_rules.cc ${simulation}
 planted_bug(anybody_may_say_what_was_built build_rules.cc ${simulation}
   [[  if (result.id().secret() != build->secret) {]]
   [[  if (false) {]])
-planted_bug(build_leaks_with_its_builder fleet_rules.cc ${simulation}
+planted_bug(build_leaks_with_its_builder worker_ends.cc ${simulation}
   [[  for (const uint64_t build : lent) TakeBackBuild(*builds.Find(build));]]
   [[]])
 planted_bug(builders_die_without_end build_rules.cc ${simulation}
   [[      if (IsQuarantined(build)) {]]
   [[      if (false) {]])
-planted_bug(lease_leaks_with_its_worker fleet_rules.cc ${simulation}
+planted_bug(lease_leaks_with_its_worker worker_ends.cc ${simulation}
   [[  for (const uint64_t trial : held) TakeBack(*leases.Find(trial), true);]]
   [[]])
-planted_bug(attempts_without_end fleet_rules.cc ${simulation}
+planted_bug(attempts_without_end lease_rules.cc ${simulation}
   [[static_cast<int>(trial.row.attempt) < options.max_attempts && !job.ending]]
   [[!job.ending]])
 planted_bug(slower_champion_is_crowned result_rules.cc ${simulation}
@@ -97,20 +97,20 @@ planted_bug(a_lost_worker_changes_nothing fleet_index.cc ${simulation}
   [[  workers_.erase(found);
   changed_tenants_.insert(pool->kind.tenant);]]
   [[  workers_.erase(found);]])
-planted_bug(restart_counts_as_an_attempt fleet_rules.cc "Leases.*"
-  [[leases.Adopt(*trial, worker->id);]]
+planted_bug(restart_counts_as_an_attempt sync_rules.cc "Leases.*"
+  [[leases.Adopt(*trial, worker.id);]]
   [[leases.Requeue(*trial, now, now);]])
-planted_bug(anybody_gives_back fleet_rules.cc "Leases.*"
+planted_bug(anybody_gives_back lease_rules.cc "Leases.*"
   [[  if (TokenOf(id) != TokenOf(trial->row) || !Holds(worker, id, trial->row)) return;]]
   [[]])
-planted_bug(a_lost_network_is_a_lost_worker fleet_rules.cc "Leases.*"
+planted_bug(a_lost_network_is_a_lost_worker worker_ends.cc "Leases.*"
   [[      if (trial != nullptr && trial->row.lost_workers > 0) --trial->row.lost_workers;]]
   [[]])
 planted_bug(a_paused_job_is_lent settle.cc "Paused.*"
   [[!job.ended && !job.row.request.paused() && job.loaded();]]
   [[!job.ended && job.loaded();]])
-planted_bug(lost_worker_is_not_counted fleet_rules.cc "Leases.*"
-  [[  if (worker_was_lost && UnderWork(trial.phase)) ++trial.row.lost_workers;]]
+planted_bug(lost_worker_is_not_counted lease_rules.cc "Leases.*"
+  [[  if (worker_was_lost && trial.under_work()) ++trial.row.lost_workers;]]
   [[]])
 planted_bug(a_winner_has_no_record result_rules.cc "Duels.*"
   [[  writes.push_back(kept);]]
@@ -150,7 +150,7 @@ planted_bug(a_fault_of_the_machine_is_forgotten result_rules.cc "Jobs.*"
 planted_bug(an_unlikely_ratio_is_believed result_rules.cc "Duels.*"
   [[  if (!expected || !possible) return;]]
   [[]])
-planted_bug(who_measured_first_confirms fleet_rules.cc "FirstResults.*"
+planted_bug(who_measured_first_confirms lease_rules.cc "FirstResults.*"
   [[      if (!IsKeptFrom(trial, worker)) return id;]]
   [[      if (trial.kept_from.until >= 0) return id;]])
 planted_bug(a_restart_forgets_who_measured key_state.cc "FirstResults.*"
@@ -162,7 +162,7 @@ planted_bug(a_lost_confirmation_is_anybodys settle.cc "FirstResults.*"
 planted_bug(who_failed_at_it_has_it_again result_rules.cc "Leases.*"
   [[  if (kind == v1::OUTCOME_INFRA && trial.kept_from.until <= now) {]]
   [[  if (false) {]])
-planted_bug(a_faulty_worker_has_all_it_wants fleet_rules.cc "Workers.*"
+planted_bug(a_faulty_worker_has_all_it_wants lease_rules.cc "Workers.*"
   [[  if (worker.faults < options.faulty_after) return false;]]
   [[  if (worker.faults >= 0) return false;]])
 planted_bug(a_faulty_worker_is_never_well_again result_rules.cc "Workers.*"
@@ -235,10 +235,10 @@ planted_bug(a_second_name_bears_a_time_out key_state.cc "Doubts.*"
 planted_bug(a_second_name_agrees_on_facts device_facts.cc "DeviceFacts.*"
   [[  return principals.size() > 1 ? by_principal : by_worker;]]
   [[  return by_worker;]])
-planted_bug(a_lost_name_is_anybodys fleet_rules.cc "Workers.*"
+planted_bug(a_lost_name_is_anybodys worker_ends.cc "Workers.*"
   [[  lost_names.Add(now, worker.tenant, info.name(), worker.principal, worker.hello.name_key());]]
   [[]])
-planted_bug(every_tenant_is_looked_at_for_each_lease fleet_rules.cc "Scale.*"
+planted_bug(every_tenant_is_looked_at_for_each_lease lease_rules.cc "Scale.*"
   [[  for (const auto& [charged, tenant] : pool.ready_tenants) {]]
   [[  ByCharge order;
   for (const auto& [tenant, fitting] : pool.tenants) {
