@@ -11,8 +11,8 @@
 
 #include "absl/strings/numbers.h"
 #include "compiler/support/check.h"
+#include "compiler/text/literals.h"
 #include "compiler/text/names.h"
-#include "compiler/text/printer.h"
 
 namespace hone {
 namespace {

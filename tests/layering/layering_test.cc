@@ -24,6 +24,8 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"compiler/sandbox", {}},
     {"compiler/ir", {}},
     {"compiler/text", {"compiler/ir"}},
+    {"compiler/text/parse", {"compiler/ir", "compiler/text"}},
+    {"compiler/text/print", {"compiler/ir", "compiler/text"}},
     {"compiler/tile", {"compiler/ir", "compiler/text"}},
     {"compiler/arith", {"compiler/ir", "compiler/text"}},
     {"compiler/array", {"compiler/ir"}},

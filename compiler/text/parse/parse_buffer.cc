@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/limits.h"
 #include "compiler/support/status_macros.h"
-#include "compiler/text/parser.h"
+#include "compiler/text/parse/parser.h"
 
 namespace hone {
 

@@ -1,7 +1,7 @@
 // @R.function: a graph function's parameters, bindings and dataflow blocks.
 #include "absl/strings/str_cat.h"
 #include "compiler/support/status_macros.h"
-#include "compiler/text/parser.h"
+#include "compiler/text/parse/parser.h"
 
 namespace hone {
 

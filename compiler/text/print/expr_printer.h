@@ -1,4 +1,4 @@
-// The printer's parts; others use ToText (text.h).
+// Expressions as text, for who prints what they stand in; others use ToText (compiler/text/text.h).
 #pragma once
 
 #include <string>
@@ -34,7 +34,7 @@ class ExprPrinter {
   const std::string& Name(const Buffer& buffer) { return names_->Lookup(buffer.id() * 2 + 1, buffer.name()); }
   const std::string& Define(const Var& var) { return names_->Define(var.id() * 2, var.name()); }
   const std::string& Define(const Buffer& buffer) { return names_->Define(buffer.id() * 2 + 1, buffer.name()); }
-  // The end of a half-open range, so printed that reading takes its start off again: see regions.h.
+  // The end of a half-open range, so printed that reading takes its start off again: ExtentOf (parse/parser.h).
   std::string End(const Range& range);
 
  private:
@@ -42,11 +42,5 @@ class ExprPrinter {
   std::string CallText(absl::string_view function, const std::vector<Expr>& args);
   NameTable* names_;
 };
-
-std::string QuotedText(absl::string_view text);
-// The shortest decimal that reads back as the same value of the type; "\"inf\"", "\"-inf\"", "\"nan\"" or "\"-nan\"".
-std::string FloatDigits(double value, DType type);
-std::string AttrText(const Attr& attr);
-std::string AttrsText(const Attrs& attrs);  // {"a": 1, "b": [1, 2]}
 
 }  // namespace hone

@@ -6,7 +6,7 @@
 #include "compiler/ir/float_format.h"
 #include "compiler/ir/intrinsics.h"
 #include "compiler/support/status_macros.h"
-#include "compiler/text/parser.h"
+#include "compiler/text/parse/parser.h"
 
 namespace hone {
 namespace {

@@ -1,7 +1,7 @@
 // `name = ...`: stores, lets, and what a name is made for.
 #include "absl/strings/str_cat.h"
 #include "compiler/support/status_macros.h"
-#include "compiler/text/parser.h"
+#include "compiler/text/parse/parser.h"
 
 namespace hone {
 

@@ -1,4 +1,4 @@
-#include "compiler/text/parser.h"
+#include "compiler/text/parse/parser.h"
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/status_macros.h"

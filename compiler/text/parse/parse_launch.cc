@@ -1,7 +1,7 @@
 // Launches over the blocks and threads of a device, and T.attr.
 #include "absl/strings/str_cat.h"
 #include "compiler/support/status_macros.h"
-#include "compiler/text/parser.h"
+#include "compiler/text/parse/parser.h"
 
 namespace hone {
 namespace {

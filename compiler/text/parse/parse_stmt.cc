@@ -1,7 +1,7 @@
 // Suites, branches, and which statement a line begins.
 #include "absl/strings/str_cat.h"
 #include "compiler/support/status_macros.h"
-#include "compiler/text/parser.h"
+#include "compiler/text/parse/parser.h"
 
 namespace hone {
 namespace {

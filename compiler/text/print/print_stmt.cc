@@ -1,12 +1,17 @@
-#include "compiler/text/printer.h"
-
+// Statements and tensor functions as text, in the spelling of TVM 0.18.
+#include <optional>
+#include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/ir/effects.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
+#include "compiler/text/literals.h"
+#include "compiler/text/names.h"
+#include "compiler/text/print/expr_printer.h"
 #include "compiler/text/text.h"
 
 namespace hone {

@@ -1,4 +1,4 @@
-// The parser's parts; others use ParsePrimFunc and ParseModule (text.h).
+// The parser's parts; others use ParsePrimFunc and ParseModule (compiler/text/text.h).
 //
 // Recursive descent over tokens. Expressions are built as they stand, without folding, so that what was printed comes
 // back as the same tree; sizes and extents made of constants alone are folded. Recursion, and the depth of the trees it
@@ -17,7 +17,7 @@
 #include "compiler/ir/intrinsics.h"
 #include "compiler/ir/module.h"
 #include "compiler/ir/stmt.h"
-#include "compiler/text/lexer.h"
+#include "compiler/text/parse/lexer.h"
 
 namespace hone {
 

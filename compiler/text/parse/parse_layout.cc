@@ -10,7 +10,7 @@
 #include "compiler/ir/sum.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/status_macros.h"
-#include "compiler/text/parser.h"
+#include "compiler/text/parse/parser.h"
 #include "compiler/text/text.h"
 
 namespace hone {

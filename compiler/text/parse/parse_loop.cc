@@ -1,7 +1,7 @@
 // `for`: loops of every kind, and T.grid.
 #include "absl/strings/str_cat.h"
 #include "compiler/support/status_macros.h"
-#include "compiler/text/parser.h"
+#include "compiler/text/parse/parser.h"
 
 namespace hone {
 namespace {

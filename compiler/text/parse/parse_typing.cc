@@ -5,7 +5,7 @@
 #include "compiler/ir/scalar_arith.h"
 #include "compiler/ir/structural.h"
 #include "compiler/support/status_macros.h"
-#include "compiler/text/parser.h"
+#include "compiler/text/parse/parser.h"
 
 namespace hone {
 namespace {

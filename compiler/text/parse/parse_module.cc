@@ -1,7 +1,7 @@
 // A whole text: imports, classes, and the functions in them.
 #include "absl/strings/str_cat.h"
 #include "compiler/support/status_macros.h"
-#include "compiler/text/parser.h"
+#include "compiler/text/parse/parser.h"
 #include "compiler/text/text.h"
 
 namespace hone {

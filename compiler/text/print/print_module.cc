@@ -6,7 +6,9 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "compiler/ir/module.h"
-#include "compiler/text/printer.h"
+#include "compiler/text/literals.h"
+#include "compiler/text/names.h"
+#include "compiler/text/print/expr_printer.h"
 #include "compiler/text/text.h"
 
 namespace hone {

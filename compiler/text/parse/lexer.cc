@@ -1,4 +1,4 @@
-#include "compiler/text/lexer.h"
+#include "compiler/text/parse/lexer.h"
 
 #include <array>
 
