@@ -4,6 +4,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
+#include "compiler/support/status_macros.h"
 
 namespace hone {
 namespace {
@@ -18,6 +19,10 @@ absl::Status WithExitCode(ExitCode code, absl::Status status) {
     status.SetPayload(kPayload, absl::Cord(absl::string_view(number)));  // which GCC and Clang name alike
   }
   return status;
+}
+
+absl::Status AnnotateKeepingExitCode(const absl::Status& status, absl::string_view context) {
+  return WithExitCode(static_cast<ExitCode>(ExitCodeOf(status)), Annotate(status, context));
 }
 
 int ExitCodeOf(const absl::Status& status) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace hone {
 
@@ -24,6 +25,8 @@ enum class ExitCode : int {
 
 // The same status with the exit code it should end the program with; the innermost code stays.
 absl::Status WithExitCode(ExitCode code, absl::Status status);
+// The status with `context` in front of its message; the exit code it would end the program with stays.
+absl::Status AnnotateKeepingExitCode(const absl::Status& status, absl::string_view context);
 // The code attached, or the one the status' own code stands for: InvalidArgument and NotFound are the user's (2),
 // Unavailable, DeadlineExceeded and ResourceExhausted the service's (5), PermissionDenied and Unauthenticated 8,
 // DataLoss 9, the rest ours (1).
