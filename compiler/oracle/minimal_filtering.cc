@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/arith/linear.h"
 #include "compiler/ir/block_regions.h"
+#include "compiler/ir/filter_transforms.h"
 #include "compiler/ir/numeric.h"
 #include "compiler/ir/scalar_arith.h"
 #include "compiler/ir/visit.h"
@@ -22,7 +23,7 @@ namespace hone::error_analysis {
 namespace {
 
 constexpr DType kF64 = DType::Float(64);
-constexpr int64_t kTaps = 3;
+using filtering::kTaps;
 
 Expr Real(double value) { return FloatConst(value, kF64); }
 Expr Magnitude(const Expr& e) { return MakeCall("abs", {e}); }
@@ -38,21 +39,30 @@ struct Filtering {
   int64_t reach() const { return tile + kTaps - 1; }
 };
 
+// Of a linear function of `size` numbers.
+template <class Transform>
+Matrix MatrixOf(int64_t size, const Transform& transform) {
+  Matrix matrix;
+  for (size_t k = 0; k < static_cast<size_t>(size); ++k) {
+    std::vector<double> unit(static_cast<size_t>(size));
+    unit[k] = 1;
+    const std::vector<double> column = transform(unit);
+    matrix.resize(column.size());
+    for (size_t i = 0; i < column.size(); ++i) matrix[i].push_back(column[i]);
+  }
+  return matrix;
+}
+
+Filtering FilteringOf(int m) {
+  using Numbers = std::vector<double>;
+  return {.tile = m,
+          .input = MatrixOf(m + kTaps - 1, [m](const Numbers& d) { return filtering::TransformInput(m, d); }),
+          .taps = MatrixOf(kTaps, [m](const Numbers& g) { return filtering::TransformTaps(m, g); }),
+          .outputs = MatrixOf(m + kTaps - 1, [m](const Numbers& p) { return filtering::TransformOutput(m, p); })};
+}
+
 const std::vector<Filtering>& Filterings() {
-  // clang-format off
-  static const auto* const kFilterings = new std::vector<Filtering>{
-      {.tile = 2,
-       .input = {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}},
-       .taps = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}},
-       .outputs = {{1, 1, 1, 0}, {0, 1, -1, -1}}},
-      {.tile = 4,
-       .input = {{4, 0, -5, 0, 1, 0}, {0, -4, -4, 1, 1, 0}, {0, 4, -4, -1, 1, 0},
-                 {0, -2, -1, 2, 1, 0}, {0, 2, -1, -2, 1, 0}, {0, 4, 0, -5, 0, 1}},
-       .taps = {{1.0 / 4, 0, 0}, {-1.0 / 6, -1.0 / 6, -1.0 / 6}, {-1.0 / 6, 1.0 / 6, -1.0 / 6},
-                {1.0 / 24, 1.0 / 12, 1.0 / 6}, {1.0 / 24, -1.0 / 12, 1.0 / 6}, {0, 0, 1}},
-       .outputs = {{1, 1, 1, 1, 1, 0}, {0, 1, -1, 2, -2, 0}, {0, 1, 1, 4, 4, 0}, {0, 1, -1, 8, -8, 1}}},
-  };
-  // clang-format on
+  static const auto* const kFilterings = new std::vector<Filtering>{FilteringOf(2), FilteringOf(4)};
   return *kFilterings;
 }
 
