@@ -1,5 +1,5 @@
-// One contract, every backend: the suite does not ask which it is running on. Instantiated where a backend is at hand:
-// conformance_test.cc, postgres/conformance_test.cc.
+// One contract, every backend: the suite (store_conformance_*.cc) does not ask which it is running on. Instantiated
+// where a backend is at hand: conformance_test.cc, postgres/conformance_test.cc.
 #pragma once
 
 #include <cstdlib>

@@ -1,7 +1,6 @@
 // What a program that was taken over may try once it is locked in. Each attempt is made in a process of its own, by the
 // policy of each kind: with all layers, with each layer that is to refuse it alone, and with every single layer left
 // out, where another one has to refuse it.
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <linux/perf_event.h>
@@ -9,7 +8,6 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -28,79 +26,28 @@
 
 #include <bit>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <optional>
-#include <ostream>
 #include <string>
-#include <vector>
 
-#include "compiler/sandbox/control_group.h"
 #include "compiler/sandbox/enter.h"
 #include "compiler/sandbox/layers.h"
-#include "compiler/support/child_process.h"
+#include "compiler/sandbox/policy.h"
 #include "compiler/support/sanitized.h"
 #include "gtest/gtest.h"
+#include "tests/compiler/sandbox/locked_in.h"
+#include "tests/compiler/sandbox/outside.h"
 
 namespace hone {
 namespace {
 
-// What there is to be reached, made by the test before anybody is locked in.
-struct Outside {
-  char folder[64] = "/tmp/hone-escape-XXXXXX";
-  char secret[96], made[96], socket_path[96];
-  pid_t parent = ::getpid();
-  int leaked = -1;  // a descriptor that a parent forgot
-  int tcp_port = 0, udp_port = 0;
-  int shared_memory = -1;
-  char memory[8] = "parent";
-  std::string program;  // the bytes of one
-  std::vector<int> descriptors;
-};
-Outside* outside = nullptr;
-
-sockaddr_in Loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
-sockaddr_un UnixAddress(const char* path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
-  return address;
-}
-// In the abstract name space: a zero first. One of each type.
-constexpr char kAbstract[] = "\0hone-escape-test";
-sockaddr_un AbstractAddress(int type) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "%s-%d-%d", kAbstract + 1, outside->parent, type);
-  return address;
-}
 template <class Address>
 bool Connects(int family, int type, const Address& address) {
   const int fd = ::socket(family, type, 0);
   return fd >= 0 && ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
-}
-template <class Address>
-int Listen(int type, Address address) {
-  const int fd = ::socket(reinterpret_cast<const sockaddr*>(&address)->sa_family, type | SOCK_CLOEXEC, 0);
-  EXPECT_EQ(::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0) << std::strerror(errno);
-  EXPECT_TRUE(type == SOCK_DGRAM || ::listen(fd, 64) == 0);
-  outside->descriptors.push_back(fd);
-  return fd;
-}
-int PortOf(int fd) {
-  sockaddr_in address{};
-  socklen_t size = sizeof(address);
-  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  return ntohs(address.sin_port);
 }
 
 bool Opens(const char* path, int flags) { return ::open(path, flags, 0600) >= 0; }
@@ -116,7 +63,6 @@ long At(const T* pointer) {
 // `nonsense` to those alone who may do it at all.
 bool LooksAtIt(long result, int nonsense) { return result == 0 || errno == nonsense; }
 
-constexpr int kMostProcesses = 24;  // of the control group
 constexpr int kManyProcesses = 2 * kMostProcesses;
 
 // Whoever has ended and is not waited for counts as a process.
@@ -309,45 +255,12 @@ const Escape kEscapes[] = {
 };
 // clang-format on
 
-void MakeOutside() {
-  outside = new Outside;
-  ASSERT_NE(::mkdtemp(outside->folder), nullptr);
-  std::snprintf(outside->secret, sizeof(outside->secret), "%s/secret", outside->folder);
-  std::snprintf(outside->made, sizeof(outside->made), "%s/made", outside->folder);
-  std::snprintf(outside->socket_path, sizeof(outside->socket_path), "%s/socket", outside->folder);
-  outside->leaked = ::open(outside->secret, O_RDWR | O_CREAT, 0600);
-  ASSERT_EQ(::write(outside->leaked, "secret", 6), 6);
-  outside->tcp_port = PortOf(Listen(SOCK_STREAM, Loopback(0)));
-  outside->udp_port = PortOf(Listen(SOCK_DGRAM, Loopback(0)));
-  Listen(SOCK_STREAM, UnixAddress(outside->socket_path));
-  for (const int type : {SOCK_STREAM, SOCK_SEQPACKET, SOCK_DGRAM}) Listen(type, AbstractAddress(type));
-  outside->shared_memory = ::shmget(IPC_PRIVATE, 4096, 0600);
-  ASSERT_GE(outside->shared_memory, 0);
-  std::ifstream program("/bin/true", std::ios::binary);
-  outside->program.assign(std::istreambuf_iterator<char>(program), {});
-}
-void TakeOutsideAway() {
-  ::shmctl(outside->shared_memory, IPC_RMID, nullptr);
-  for (const int fd : outside->descriptors) ::close(fd);
-  ::close(outside->leaked);
-  for (const char* path : {outside->secret, outside->made, outside->socket_path}) ::unlink(path);
-  ::rmdir(outside->folder);
-  delete outside;
-  outside = nullptr;
-}
-
 // One row for each way to be locked in: searches and oracles are as builders.
-struct LockedIn {
-  const char* name;
-  ProcessKind kind;
-  uint32_t never;  // layers that it is not to have
-};
 constexpr LockedIn kKinds[] = {
     {"Runner", ProcessKind::kRunner, 0},
     {"Builder", ProcessKind::kBuilder, 0},
     {"DeviceRunner", ProcessKind::kDeviceRunner, kLayerEmptyRoot | kLayerPidNamespace},
 };
-void PrintTo(const LockedIn& kind, std::ostream* out) { *out << kind.name; }
 
 TEST(SandboxPolicies, OfSearchesAndOraclesAreThoseOfBuildersButForMemoryAndTime) {
   const SandboxPolicy& builder = SandboxPolicyOf(ProcessKind::kBuilder);
@@ -385,91 +298,9 @@ TEST(EscapeTable, EveryAttemptHasTwoWallsOrAReason) {
   }
 }
 
-// What became of an attempt, in memory that a filter lets its process write to.
-struct Tried {
-  uint32_t layers;  // that held
-  bool ready;       // it came so far
-  bool escaped;
-};
-
-constexpr int kEscaped = 42, kRefused = 43;
-
-struct Attempt {
-  bool (*succeeds)() = [] { return false; };
-  uint32_t walls = 0;   // it is made where one of them holds
-  bool anyway = false;  // or, since it harms nobody, anyway
-};
-
-// As SandboxedProcess starts one and its main locks it in, without a program.
-[[noreturn]] void MakeAttempt(ProcessKind kind, uint32_t wanted, int namespaces, const Attempt& attempt, Tried* tried) {
-  ::alarm(20);
-  const SandboxPolicy& policy = SandboxPolicyOf(kind);
-  SandboxLimits limits;
-  limits.wanted = wanted;
-  limits.cpu_seconds = policy.cpu_seconds;
-  limits.memory_bytes = policy.memory_bytes;
-  limits.max_descriptors = policy.max_descriptors;
-  if (kind == ProcessKind::kDeviceRunner) {
-    limits.folders = DriverFolders();
-    limits.file_bytes = 256 << 20;
-  }
-  uint32_t layers = EnterSandbox(limits, {}) | LayersOfNamespaces(namespaces);
-  layers |= LockSystemCalls(policy.system_calls, wanted);
-  tried->layers |= layers;
-  tried->ready = true;
-  const bool made = (tried->layers & attempt.walls) != 0 || attempt.anyway;
-  ::syscall(SYS_exit_group, made && attempt.succeeds() ? kEscaped : kRefused);
-  __builtin_unreachable();
-}
-
-class Escapes : public ::testing::TestWithParam<LockedIn> {
+class Escapes : public LockedInTest {
  protected:
-  void SetUp() override {
-    if (kSanitized) GTEST_SKIP() << "a program with a sanitizer has no filter of system calls";
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // whom an attempt leaves behind is waited for
-    MakeOutside();
-    shared_ =
-        static_cast<Tried*>(::mmap(nullptr, sizeof(Tried), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-    ASSERT_NE(shared_, MAP_FAILED);
-    std::optional<Tried> all = Try(~GetParam().never, Attempt{.walls = kGroup});
-    if (!all.has_value()) {
-      all = Try(~(GetParam().never | LayersOfNamespaces(kAllNamespaces)), Attempt{.walls = kGroup});
-    }
-    ASSERT_TRUE(all.has_value());
-    available_ = all->layers;
-    const uint32_t missing = MissingLayers(available_ | GetParam().never);
-    if (missing != 0) std::printf("this machine does not give: %s\n", LayerNames(missing).c_str());
-  }
-  void TearDown() override {
-    if (outside != nullptr) TakeOutsideAway();
-    if (shared_ != nullptr) ::munmap(shared_, sizeof(Tried));
-  }
-
-  // One attempt under the layers of `wanted`; nothing when this machine cannot start it in those namespaces. In a
-  // control group are those alone that it would refuse, since to move into one takes long.
-  std::optional<Tried> Try(uint32_t wanted, const Attempt& attempt) {
-    int namespaces = 0;
-    for (const int flag : {CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWIPC, CLONE_NEWNET}) {
-      if ((LayersOfNamespaces(flag) & wanted) != 0) namespaces |= flag;
-    }
-    namespaces &= SandboxPolicyOf(GetParam().kind).namespaces;
-    *shared_ = {};
-    int gate[2];
-    EXPECT_EQ(::pipe2(gate, O_CLOEXEC), 0);
-    const std::string map = "0 " + std::to_string(::geteuid()) + " 1";
-    const pid_t pid = static_cast<pid_t>(::syscall(SYS_clone, namespaces | SIGCHLD, nullptr, nullptr, nullptr, 0));
-    if (pid == 0) {
-      char go;
-      const rlimit few{1 << 10, 1 << 10};  // of what it has no use for, and may not raise
-      const bool mapped = (namespaces & CLONE_NEWUSER) == 0 || WriteUserMap(map);
-      if (!mapped || ::setrlimit(RLIMIT_MSGQUEUE, &few) != 0 || ::read(gate[0], &go, 1) != 1) ::_exit(1);
-      MakeAttempt(GetParam().kind, wanted, namespaces, attempt, shared_);
-    }
-    if (pid > 0) WaitForAttempt(pid, gate[1], (attempt.walls & wanted & kGroup) != 0);
-    ::close(gate[0]);
-    ::close(gate[1]);
-    return pid > 0 ? std::optional<Tried>(*shared_) : std::nullopt;
-  }
+  using LockedInTest::Try;
   std::optional<Tried> Try(uint32_t wanted, const Escape& escape) {
     return Try(wanted, Attempt{.succeeds = escape.succeeds, .walls = WallsOf(escape, GetParam().kind)});
   }
@@ -482,33 +313,6 @@ class Escapes : public ::testing::TestWithParam<LockedIn> {
       EXPECT_FALSE(tried.escaped) << escape.name << " under " << LayerNames(tried.layers);
     }
   }
-
-  uint32_t available_ = 0;
-
- private:
-  static bool WriteUserMap(const std::string& map) {
-    const int file = ::open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
-    const bool written = ::write(file, map.data(), map.size()) >= 0;
-    ::close(file);
-    return written;
-  }
-  void WaitForAttempt(pid_t pid, int gate, bool in_group) {
-    std::optional<ControlGroup> group;
-    if (in_group) {
-      group = ControlGroup::Make(
-          {.memory_bytes = SandboxPolicyOf(GetParam().kind).memory_bytes, .processes = kMostProcesses});
-      if (group.has_value() && group->Add(pid)) shared_->layers |= kLayerControlGroup;
-    }
-    EXPECT_EQ(::write(gate, "g", 1), 1);
-    int status = 0;
-    while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
-    EXPECT_TRUE(shared_->ready) << "could not be locked in";
-    EXPECT_TRUE(!WIFSIGNALED(status) || WTERMSIG(status) != SIGALRM) << "took too long";
-    shared_->escaped = WIFEXITED(status) && WEXITSTATUS(status) == kEscaped;
-    while (::waitpid(-1, nullptr, 0) > 0) {}  // whom it left behind, who has the test's sockets too
-  }
-
-  Tried* shared_ = nullptr;
 };
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Escapes, ::testing::ValuesIn(kKinds),
