@@ -1,26 +1,13 @@
 #include "tuner/search/workbench.h"
 
-#include <algorithm>
-#include <atomic>
-#include <functional>
-#include <thread>
 #include <utility>
+
+#include "compiler/support/parallel_for.h"
 
 namespace hone {
 namespace {
 
 constexpr size_t kMostKnown = 2048;  // points; some kilobytes each
-
-void ForEach(size_t count, int threads, const std::function<void(size_t)>& work) {
-  std::atomic<size_t> next{0};
-  const auto loop = [&] {
-    for (size_t i; (i = next++) < count;) work(i);
-  };
-  std::vector<std::thread> others;
-  for (size_t t = 1; t < std::min(static_cast<size_t>(std::max(threads, 1)), count); ++t) others.emplace_back(loop);
-  loop();
-  for (std::thread& other : others) other.join();
-}
 
 }  // namespace
 
@@ -35,7 +22,7 @@ std::vector<std::optional<Built>> Workbench::Build(std::span<const Point> points
     }
   }
   std::vector<absl::StatusOr<Built>> built(missing.size(), absl::UnknownError("not built yet"));
-  ForEach(missing.size(), threads_, [&](size_t i) { built[i] = space_.Build(points[missing[i]]); });
+  ParallelFor(missing.size(), threads_, [&](size_t i) { built[i] = space_.Build(points[missing[i]]); });
 
   if (known_.size() + missing.size() > kMostKnown) known_.clear();
   for (size_t i = 0; i < missing.size(); ++i) {
@@ -54,7 +41,7 @@ std::vector<std::optional<Built>> Workbench::Build(std::span<const Point> points
 
 std::vector<absl::StatusOr<Identified>> Workbench::Identify(std::span<const std::string> traces) const {
   std::vector<absl::StatusOr<Identified>> found(traces.size(), absl::UnknownError("not looked at yet"));
-  ForEach(traces.size(), threads_, [&](size_t i) { found[i] = space_.Identify(traces[i]); });
+  ParallelFor(traces.size(), threads_, [&](size_t i) { found[i] = space_.Identify(traces[i]); });
   return found;
 }
 

@@ -32,7 +32,7 @@ constexpr int kMeasureAttempts = 4;
 // The noise of the machine follows its races slowly, within bounds.
 constexpr double kNoiseMemory = 0.8, kLeastNoise = 0.005, kMostNoise = 0.1;
 // How long a candidate that may become the best is watched once more.
-constexpr absl::Duration kDuelCheck = absl::Milliseconds(100), kFirstCheck = absl::Milliseconds(20);
+constexpr absl::Duration kDuelCheck = absl::Milliseconds(40), kFirstCheck = absl::Milliseconds(20);
 // Beside a kernel's calls, of one sample: whose turn it is, what is poisoned and checked between.
 constexpr double kAroundSampleUs = 2000;
 // Timings below this are not those of a program that did its work.

@@ -22,7 +22,9 @@ FencedMemory::FencedMemory(int fd, uint64_t at, size_t bytes, bool read_only)
   if (mmap(base_ + kFence, bytes_, protection, flags, fd, static_cast<off_t>(at)) == MAP_FAILED) {
     munmap(base_, bytes_ + 2 * kFence);
     base_ = nullptr;
+    return;
   }
+  if (fd < 0) madvise(base_ + kFence, bytes_, MADV_HUGEPAGE);  // the first touch of many small pages takes longer
 }
 
 FencedMemory::~FencedMemory() {
