@@ -62,7 +62,7 @@ class TaskCache {
   struct Task {
     std::string hash;
     std::unique_ptr<TaskContext> context;
-    KnownChampion champion;
+    KnownBuilds known;
   };
 
   absl::StatusOr<Task*> Get(const std::string& hash, Session& session) {
@@ -75,7 +75,7 @@ class TaskCache {
     CrashPoint("worker.workload");
     HONE_ASSIGN_OR_RETURN(std::unique_ptr<TaskContext> context,
                           TaskContext::Create(workload, target_, builders_, kOracleLimit, runners_));
-    kept_.push_front({.hash = hash, .context = std::move(context), .champion = {}});
+    kept_.push_front({.hash = hash, .context = std::move(context), .known = {}});
     if (kept_.size() > kTasksKept) kept_.pop_back();
     return &kept_.front();
   }
@@ -205,7 +205,7 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
     }
     CrashPoint("worker.prepared");
     TrialBatch trials(
-        *(*task)->context, target, builders, &(*task)->champion, &noise,
+        *(*task)->context, target, builders, &(*task)->known, &noise,
         [&](const v1::LeaseId& id, v1::Phase phase) { queue.SetPhase(id, phase); },
         [&](absl::Duration duration) { queue.QuietFor(duration); });
     std::vector<v1::Outcome> outcomes = trials.Run(batch);

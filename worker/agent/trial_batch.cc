@@ -105,25 +105,25 @@ void SetTiming(const Race& race, int k, const v1::Lease& lease, v1::Outcome* out
 // One program on its way to an outcome.
 struct TrialBatch::Contender {
   v1::Lease lease;
+  v1::BuildRequest request;
   v1::BuildOutcome built;
   std::optional<RunnerClient> runner;
   v1::Outcome outcome;  // kind UNSPECIFIED while nothing went wrong
   bool in() const { return outcome.kind() == v1::OUTCOME_UNSPECIFIED; }
 };
 
-TrialBatch::TrialBatch(const TaskContext& task, std::string target, Builders& builders, KnownChampion* champion,
+TrialBatch::TrialBatch(const TaskContext& task, std::string target, Builders& builders, KnownBuilds* known,
                        double* noise, PhaseNote note, QuietNote quiet)
     : task_(task),
       target_(std::move(target)),
       builders_(builders),
       note_(std::move(note)),
       quiet_(std::move(quiet)),
-      champion_(champion),
+      known_(known),
       noise_(noise) {}
 
-v1::BuildRequest TrialBatch::RequestFor(const v1::Lease& lease, const std::string& trace, uint64_t id) const {
+v1::BuildRequest TrialBatch::RequestFor(const v1::Lease& lease, const std::string& trace) const {
   v1::BuildRequest request;
-  request.set_id(id);
   request.set_task(lease.task());
   request.set_workload(task_.text());
   request.set_trace(trace);
@@ -136,46 +136,56 @@ v1::BuildRequest TrialBatch::RequestFor(const v1::Lease& lease, const std::strin
 
 std::vector<TrialBatch::Contender> TrialBatch::Build(const std::vector<v1::Lease>& leases) {
   const Clock::time_point start = Clock::now();
-  std::vector<v1::BuildRequest> requests;
+  std::vector<Contender> contenders;
   for (const v1::Lease& lease : leases) {
     note_(lease.id(), v1::PHASE_BUILDING);
-    requests.push_back(RequestFor(lease, lease.trace(), requests.size()));
+    contenders.push_back({.lease = lease, .request = RequestFor(lease, lease.trace())});
   }
-  const std::string& champion_trace = leases.front().champion_trace();
-  const bool has_champion = !champion_trace.empty();
-  v1::BuildRequest of_champion = RequestFor(leases.front(), champion_trace, 0);
-  of_champion.set_image_only(true);  // its record has its object
-  const std::string champion = of_champion.SerializeAsString();
-  const bool known = has_champion && champion == champion_->request;
-  of_champion.set_id(requests.size());
-  if (has_champion && !known) requests.push_back(std::move(of_champion));
-  std::vector<v1::BuildOutcome> built = builders_.Build(requests, absl::Milliseconds(leases.front().build_limit_ms()));
-  if (known) built.push_back(champion_->built);
-  if (has_champion && !known && built.back().reply().error().empty()) {
-    *champion_ = {.request = champion, .built = built.back()};
+  if (const v1::Lease& lease = leases.front(); !lease.champion_trace().empty()) {
+    contenders.push_back({.lease = lease, .request = RequestFor(lease, lease.champion_trace())});
+    contenders.back().request.set_image_only(true);  // its record has its object
   }
-
-  std::vector<Contender> contenders(built.size());
-  for (size_t i = 0; i < contenders.size(); ++i) {
-    Contender& contender = contenders[i];
-    contender.lease = i < leases.size() ? leases[i] : leases.front();
-    contender.built = std::move(built[i]);
-    contender.outcome = OutcomeOfBuild(contender.built);
+  known_->NextBatch();
+  std::vector<v1::BuildRequest> requests;
+  std::vector<Contender*> unknown;
+  for (Contender& contender : contenders) {
+    if (const KnownBuilds::Known* known = known_->Find(contender.request)) {
+      contender.built = known->built;
+      continue;
+    }
+    contender.request.set_id(requests.size());
+    requests.push_back(contender.request);
+    unknown.push_back(&contender);
+  }
+  if (!requests.empty()) {
+    std::vector<v1::BuildOutcome> built =
+        builders_.Build(requests, absl::Milliseconds(leases.front().build_limit_ms()));
+    for (size_t i = 0; i < unknown.size(); ++i) unknown[i]->built = std::move(built[i]);
+  }
+  for (Contender& contender : contenders) contender.outcome = OutcomeOfBuild(contender.built);
+  for (const Contender* contender : unknown) {
+    if (contender->in()) known_->Keep(contender->request, contender->built);
   }
   seconds_.build += SecondsSince(start);
   return contenders;
 }
 
-void TrialBatch::Verify(Contender& contender, bool right_before) const {
-  if (!contender.in()) return;
+void TrialBatch::Verify(Contender& contender) {
   const v1::Lease& lease = contender.lease;
   const v1::BuildReply& reply = contender.built.reply();
   const VerifyLimits limits = LimitsOf(lease);
+  KnownBuilds::Known* const known = known_->Find(contender.request);
+  const bool right_before = known != nullptr && known->verified.has_value();
   Verified verified =
       right_before ? StartCandidate(task_, reply.image(), reply.kernel_set(), limits)
                    : VerifyCandidate(task_, reply.image(), reply.kernel_set(), FromWire(lease.numeric()), limits);
-  if (verified.kind != v1::OUTCOME_UNSPECIFIED) return SetFailure(&contender.outcome, verified.kind, verified.detail);
-  contender.outcome.set_max_error(verified.worst_error);
+  if (verified.kind != v1::OUTCOME_UNSPECIFIED) {
+    known_->Forget(contender.request);
+    return SetFailure(&contender.outcome, verified.kind, verified.detail);
+  }
+  const double worst_error = right_before ? *known->verified : verified.worst_error;
+  if (known != nullptr) known->verified = worst_error;
+  contender.outcome.set_max_error(worst_error);
   contender.runner = std::move(verified.runner);
 }
 
@@ -270,16 +280,13 @@ void TrialBatch::CheckOnOtherInputs(Contender& contender) const {
   SetFailure(&contender.outcome, v1::OUTCOME_WRONG_RESULT, absl::StrCat("under the clock, on other inputs: ", where));
 }
 
-void TrialBatch::VerifyAll(std::vector<Contender>& contenders, size_t challengers) {
+void TrialBatch::VerifyAll(std::vector<Contender>& contenders) {
   const Clock::time_point start = Clock::now();
-  for (size_t i = 0; i < contenders.size(); ++i) {
-    Contender& contender = contenders[i];
-    if (contender.in()) note_(contender.lease.id(), v1::PHASE_VERIFYING);
+  for (Contender& contender : contenders) {
+    if (!contender.in()) continue;
+    note_(contender.lease.id(), v1::PHASE_VERIFYING);
     const Clock::time_point begin = Clock::now();
-    const bool is_champion = i == challengers;
-    Verify(contender, is_champion && champion_->right);
-    if (is_champion && contender.in()) champion_->right = true;
-    if (is_champion && !contender.in()) *champion_ = {};  // the next batch tries it from the beginning
+    Verify(contender);
     contender.outcome.set_verify_seconds(SecondsSince(begin));
   }
   seconds_.verify += SecondsSince(start);
@@ -310,7 +317,7 @@ std::vector<v1::Outcome> TrialBatch::Run(const std::vector<v1::Lease>& leases) {
     if (!contender.in() || measured.empty() || contender.outcome.object_digest() != measured) continue;
     SetFailure(&contender.outcome, v1::OUTCOME_CANCELLED, "it is the code that was measured before");
   }
-  VerifyAll(contenders, leases.size());
+  VerifyAll(contenders);
   CrashPoint("worker.verified");
   TimedRaceOptions options;
   if (duel) {  // what is published is worth more samples

@@ -11,19 +11,12 @@
 
 #include "hone/v1/fleet.pb.h"
 #include "worker/agent/builders.h"
+#include "worker/agent/known_builds.h"
 #include "worker/agent/phase_seconds.h"
 #include "worker/agent/task_context.h"
 #include "worker/measure/timed_race.h"
 
 namespace hone {
-
-// A task's champion as a worker built it last: every batch of the task races against it, in a fresh process each time,
-// and what was right on the task's inputs once is not built and verified again.
-struct KnownChampion {
-  std::string request;  // the BuildRequest, serialised without an id; "" while there is none
-  v1::BuildOutcome built;
-  bool right = false;
-};
 
 class TrialBatch {
  public:
@@ -32,9 +25,9 @@ class TrialBatch {
   // Says that timings are taken from now on, and for about how long.
   using QuietNote = std::function<void(absl::Duration)>;
 
-  // `champion` is what the worker knows of the task's, `noise` the machine's log noise of one sample, pooled over the
+  // `known` is what the worker built for the task, `noise` the machine's log noise of one sample, pooled over the
   // worker's races: both are read, and brought up to date.
-  TrialBatch(const TaskContext& task, std::string target, Builders& builders, KnownChampion* champion, double* noise,
+  TrialBatch(const TaskContext& task, std::string target, Builders& builders, KnownBuilds* known, double* noise,
              PhaseNote note, QuietNote quiet);
 
   // Leases of this task with equal threads, level and champion; a duel comes alone, and is the same with more rounds,
@@ -49,10 +42,9 @@ class TrialBatch {
   // set.
   std::vector<Contender> Build(const std::vector<v1::Lease>& leases);
   // Loads who is in into a runner, and unless it was right on these inputs before, holds its outputs against the
-  // oracle.
-  void Verify(Contender& contender, bool right_before) const;
-  // The challengers, and the champion that is behind them when there is one.
-  void VerifyAll(std::vector<Contender>& contenders, size_t challengers);
+  // oracle. Whoever fails is built again when it is asked for again.
+  void Verify(Contender& contender);
+  void VerifyAll(std::vector<Contender>& contenders);
   // Samples in microseconds; nullopt for whoever is out, which a failure makes it.
   static std::optional<std::vector<double>> TimeOf(Contender& contender, const TimeRequest& request);
   // Times everybody that is still in; the champion, if any, is the last. Whoever got no usable figure stays in, and
@@ -66,7 +58,7 @@ class TrialBatch {
   void CheckOnOtherInputs(Contender& contender) const;
   // The bytes of whoever would be the best so far go along, for the database to keep.
   static void AttachObjectOfBest(std::span<Contender> challengers);
-  v1::BuildRequest RequestFor(const v1::Lease& lease, const std::string& trace, uint64_t id) const;
+  v1::BuildRequest RequestFor(const v1::Lease& lease, const std::string& trace) const;
 
   const TaskContext& task_;
   std::string target_;
@@ -74,7 +66,7 @@ class TrialBatch {
   PhaseNote note_;
   QuietNote quiet_;
   PhaseSeconds seconds_;
-  KnownChampion* champion_;
+  KnownBuilds* known_;
   double* noise_;
 };
 

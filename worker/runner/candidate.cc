@@ -41,7 +41,8 @@ int32_t FlushAreas(const HoneCall* call) {
   struct Work {
     std::span<const std::span<const char>> areas;
     size_t parts;
-  } work{*static_cast<const std::vector<std::span<const char>>*>(call->scratch), static_cast<size_t>(call->num_threads)};
+  } work{*static_cast<const std::vector<std::span<const char>>*>(call->scratch),
+         static_cast<size_t>(call->num_threads)};
   const auto flush = [](void* context, int64_t begin, int64_t end, int32_t) -> int32_t {
     const auto& [areas, parts] = *static_cast<const Work*>(context);
     for (const std::span<const char> area : areas) {

@@ -1,6 +1,7 @@
 // Batches of real candidates, built, verified and raced.
 #include "worker/agent/trial_batch.h"
 
+#include <algorithm>
 #include "compiler/sandbox/layers.h"
 #include "compiler/target/target.h"
 #include "compiler/text/text.h"
@@ -22,6 +23,20 @@ constexpr char kParallel[] = R"(b0 = sch.get_block("C", func_name="main")
 l1, l2, l3 = sch.get_loops(b0)
 sch.parallel(l1)
 )";
+
+// Builders that remember what they were asked for.
+class NotesRequests : public Builders {
+ public:
+  explicit NotesRequests(Builders& builders) : builders_(builders) {}
+  std::vector<v1::BuildOutcome> Build(const std::vector<v1::BuildRequest>& requests, absl::Duration limit) override {
+    asked.insert(asked.end(), requests.begin(), requests.end());
+    return builders_.Build(requests, limit);
+  }
+  std::vector<v1::BuildRequest> asked;
+
+ private:
+  Builders& builders_;
+};
 
 class TrialBatchTest : public ::testing::Test {
  protected:
@@ -48,7 +63,7 @@ class TrialBatchTest : public ::testing::Test {
     std::vector<v1::Outcome> outcomes;
     for (int attempt = 0; attempt < 20; ++attempt) {
       TrialBatch batch(
-          *task_, HostTarget().text, builders_, &champion_, &noise_, [](const v1::LeaseId&, v1::Phase) {},
+          *task_, HostTarget().text, noting_, &known_, &noise_, [](const v1::LeaseId&, v1::Phase) {},
           [&](absl::Duration duration) { quiet_ = duration; });
       outcomes = batch.Run({lease});
       EXPECT_EQ(outcomes.size(), 1u);
@@ -57,9 +72,17 @@ class TrialBatchTest : public ::testing::Test {
     return outcomes.empty() ? v1::Outcome() : outcomes[0];
   }
 
+  // What is known of the program that was last built for the trace.
+  KnownBuilds::Known* Known(const std::string& trace) {
+    const auto request = std::find_if(noting_.asked.rbegin(), noting_.asked.rend(),
+                                      [&](const v1::BuildRequest& request) { return request.trace() == trace; });
+    return request == noting_.asked.rend() ? nullptr : known_.Find(*request);
+  }
+
   BuilderPool builders_{2, "", LayersSomeSystemsLack()};
+  NotesRequests noting_{builders_};
   std::unique_ptr<TaskContext> task_;
-  KnownChampion champion_;
+  KnownBuilds known_;
   std::string measured_digest_;  // of leases to come
   double noise_ = 0.01;
   absl::Duration quiet_;  // as it was last asked for
@@ -72,7 +95,6 @@ TEST_F(TrialBatchTest, ACandidateIsTimed) {
   EXPECT_FALSE(outcome.object().empty());
   EXPECT_GE(quiet_, absl::Seconds(outcome.measure_seconds()) / 4) << "four races at most";
   EXPECT_LE(quiet_, absl::Seconds(10));
-  EXPECT_EQ(champion_.request, "");
 }
 
 TEST_F(TrialBatchTest, TheCodeThatWasMeasuredIsNotMeasuredAgain) {
@@ -96,36 +118,27 @@ TEST_F(TrialBatchTest, TheCodeThatWasMeasuredIsNotMeasuredAgain) {
 }
 
 TEST_F(TrialBatchTest, ATraceThatDoesNotReplayIsABuildError) {
-  const v1::Outcome outcome = Run("b0 = sch.get_block(\"no such\", func_name=\"main\")\n", kTiled);
+  const std::string trace = "b0 = sch.get_block(\"no such\", func_name=\"main\")\n";
+  const v1::Outcome outcome = Run(trace, kTiled);
   EXPECT_EQ(outcome.kind(), v1::OUTCOME_BUILD_ERROR);
-  EXPECT_TRUE(champion_.right);
+  EXPECT_EQ(Known(trace), nullptr);
+  EXPECT_TRUE(Known(kTiled)->verified.has_value());
 }
 
-TEST_F(TrialBatchTest, AChampionIsBuiltAndVerifiedOnce) {
-  EXPECT_EQ(Run(kParallel, kTiled).kind(), v1::OUTCOME_OK);
-  EXPECT_TRUE(champion_.right);
-  const std::string request = champion_.request;
-  champion_.built.mutable_reply()->set_generator("kept");  // a champion that is built again comes without it
+TEST_F(TrialBatchTest, AChampionAndWhoDuelsWithItAreBuiltAndVerifiedOnce) {
+  const v1::Outcome trial = Run(kParallel, kTiled);
+  EXPECT_EQ(trial.kind(), v1::OUTCOME_OK);
+  EXPECT_EQ(noting_.asked.size(), 2u);
+  EXPECT_TRUE(Known(kTiled)->verified.has_value());
+  EXPECT_TRUE(Known(kParallel)->verified.has_value());
   const v1::Outcome duel = Run(kParallel, kTiled, /*duel=*/true);
   EXPECT_EQ(duel.kind(), v1::OUTCOME_OK) << duel.detail();
   EXPECT_GT(duel.duel_ratio(), 0);
-  EXPECT_EQ(champion_.request, request);
-  EXPECT_EQ(champion_.built.reply().generator(), "kept");
+  EXPECT_EQ(duel.max_error(), trial.max_error());
+  EXPECT_EQ(duel.object_digest(), trial.object_digest());
+  EXPECT_FALSE(duel.object().empty());
+  EXPECT_EQ(noting_.asked.size(), 2u);
 }
-
-// Builders that remember what they were asked for.
-class NotesRequests : public Builders {
- public:
-  explicit NotesRequests(Builders& builders) : builders_(builders) {}
-  std::vector<v1::BuildOutcome> Build(const std::vector<v1::BuildRequest>& requests, absl::Duration limit) override {
-    asked.insert(asked.end(), requests.begin(), requests.end());
-    return builders_.Build(requests, limit);
-  }
-  std::vector<v1::BuildRequest> asked;
-
- private:
-  Builders& builders_;
-};
 
 TEST_F(TrialBatchTest, ItsProgramsAreBuiltForItsTask) {
   NotesRequests builders(builders_);
@@ -138,34 +151,38 @@ TEST_F(TrialBatchTest, ItsProgramsAreBuiltForItsTask) {
   lease.set_build_limit_ms(20000);
   lease.set_run_limit_ms(10000);
   TrialBatch batch(
-      *task_, HostTarget().text, builders, &champion_, &noise_, [](const v1::LeaseId&, v1::Phase) {},
+      *task_, HostTarget().text, builders, &known_, &noise_, [](const v1::LeaseId&, v1::Phase) {},
       [](absl::Duration) {});
   batch.Run({lease});
   ASSERT_EQ(builders.asked.size(), 2u);
   for (const v1::BuildRequest& request : builders.asked) EXPECT_EQ(request.task(), 17u) << request.trace();
   EXPECT_FALSE(builders.asked[0].image_only()) << "it may become the best, and its record have its object";
   EXPECT_TRUE(builders.asked[1].image_only());
-  EXPECT_FALSE(champion_.built.reply().image().empty());
-  EXPECT_EQ(champion_.built.reply().object(), "");
+  const KnownBuilds::Known* champion = known_.Find(builders.asked[1]);
+  ASSERT_NE(champion, nullptr);
+  EXPECT_FALSE(champion->built.reply().image().empty());
+  EXPECT_EQ(champion->built.reply().object(), "");
 }
 
-TEST_F(TrialBatchTest, AnotherChampionIsBuiltAnew) {
+TEST_F(TrialBatchTest, WhoWasChampionIsBuiltAnewForItsObject) {
   Run(kParallel, kTiled);
-  champion_.built.mutable_reply()->set_generator("kept");
-  EXPECT_EQ(Run(kTiled, kParallel, /*duel=*/true).kind(), v1::OUTCOME_OK);
-  EXPECT_NE(champion_.built.reply().generator(), "kept");
-  EXPECT_TRUE(champion_.right);
+  const v1::Outcome outcome = Run(kTiled, kParallel, /*duel=*/true);
+  EXPECT_EQ(outcome.kind(), v1::OUTCOME_OK) << outcome.detail();
+  ASSERT_EQ(noting_.asked.size(), 3u);
+  EXPECT_EQ(noting_.asked[2].trace(), kTiled);
+  EXPECT_FALSE(noting_.asked[2].image_only());
 }
 
 // A champion that cannot be started any more is out of the race, and built anew for the next.
 TEST_F(TrialBatchTest, AChampionThatDoesNotStartIsOut) {
   Run(kParallel, kTiled);
-  champion_.built.mutable_reply()->set_image("not an image");
+  Known(kTiled)->built.mutable_reply()->set_image("not an image");
   const v1::Outcome outcome = Run(kParallel, kTiled);
   EXPECT_EQ(outcome.kind(), v1::OUTCOME_OK) << outcome.detail();
-  EXPECT_EQ(champion_.request, "");
+  EXPECT_EQ(Known(kTiled), nullptr);
   Run(kParallel, kTiled);
-  EXPECT_TRUE(champion_.right);
+  EXPECT_EQ(noting_.asked.size(), 3u);
+  EXPECT_TRUE(Known(kTiled)->verified.has_value());
 }
 
 #if defined(__x86_64__)  // the candidate is machine code
@@ -219,12 +236,12 @@ TEST(TrialBatch, WhoStopsWorkingWhileItIsTimedHasNoTime) {
   lease.set_run_limit_ms(10000);
   for (const bool honest : {true, false}) {
     Swapped builders(pool, lease.trace(), honest ? AddKernel(1000) : SumsOnce());
-    KnownChampion champion;
+    KnownBuilds known;
     double noise = 0.01;
     v1::Outcome outcome;
     do {  // again where the machine was not quiet enough to tell
       TrialBatch batch(
-          **task, HostTarget().text, builders, &champion, &noise, [](const v1::LeaseId&, v1::Phase) {},
+          **task, HostTarget().text, builders, &known, &noise, [](const v1::LeaseId&, v1::Phase) {},
           [](absl::Duration) {});
       outcome = batch.Run({lease}).at(0);
     } while (outcome.kind() == v1::OUTCOME_INFRA);
