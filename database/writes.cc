@@ -16,6 +16,7 @@
 namespace hone {
 namespace {
 
+constexpr size_t kMostKnownTasks = 65536;   // some 4 MiB; the open jobs of a large fleet have fewer
 constexpr size_t kMostKnownTraces = 16384;  // some 30 MiB; a fleet has fewer trials under work
 
 // The row of the key, made when there is none.
@@ -43,22 +44,18 @@ absl::StatusOr<int64_t> KeyId(SqlConnection& c, KnownRows& known, const TuningKe
   return known.keys[key] = query->GetInt(0);
 }
 
-// The row of the trace, made when there is none.
-absl::StatusOr<int64_t> TraceId(SqlConnection& c, KnownRows& known, const std::string& text) {
+// The digest by which statements find the trace's row, which is made when there is none. Its number is not read: from a
+// server that is a round trip.
+absl::StatusOr<std::string> TraceDigest(SqlConnection& c, KnownRows& known, const std::string& text) {
   if (const auto found = known.traces.find(text); found != known.traces.end()) return found->second;
-  const std::string digest = Sha256(text);
-  {
-    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
-                          c.Prepare("INSERT INTO trace (digest, text) VALUES (?, ?) ON CONFLICT DO NOTHING"));
-    insert->Blob(digest).Text(text);
-    HONE_RETURN_IF_ERROR(insert->Run());
-  }
-  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> query, c.Prepare("SELECT id FROM trace WHERE digest = ?"));
-  query->Blob(digest);
-  HONE_ASSIGN_OR_RETURN(const bool row, query->Next());
-  if (!row) return absl::InternalError("a trace that was written is not there");
+  std::string digest = Sha256(text);
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
+                        c.Prepare("INSERT INTO trace (digest, text) VALUES (?, ?) ON CONFLICT DO NOTHING"));
+  insert->Blob(digest).Text(text);
+  HONE_RETURN_IF_ERROR(insert->Run());
   if (known.traces.size() >= kMostKnownTraces) known.traces.clear();
-  return known.traces[text] = query->GetInt(0);
+  known.traces.emplace(text, digest);
+  return digest;
 }
 
 absl::Status Apply(SqlConnection& c, KnownRows& known, const PutWorkload& write) {
@@ -112,9 +109,17 @@ absl::Status Apply(SqlConnection& c, KnownRows& known, const PutPlan& write) {
   return insert->Run();
 }
 
-absl::Status Apply(SqlConnection& c, KnownRows& known, const PutTask& write) {
-  CrashPoint("write.task");
-  const TaskRow& row = write.row;
+// Of a task that is known to be there. What it is of does not change.
+absl::Status UpdateTask(SqlConnection& c, const TaskRow& row) {
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> update,
+                        c.Prepare("UPDATE task SET trials = ?2, failed = ?3, default_us = ?4, best_us = ?5, "
+                                  "lower_bound_us = ?6, record = ?7, state = ?8 WHERE id = ?1"));
+  update->Int(row.id).Int(row.trials).Text(nlohmann::json(row.failed).dump()).Real(row.default_us).Real(row.best_us);
+  update->Real(row.lower_bound_us).Int(row.record).Text(row.state);
+  return update->Run();
+}
+
+absl::Status InsertTask(SqlConnection& c, const TaskRow& row) {
   HONE_ASSIGN_OR_RETURN(
       const std::unique_ptr<SqlQuery> insert,
       c.Prepare("INSERT INTO task VALUES (?, ?, ?, (SELECT id FROM workload WHERE hash = ?), ?, ?, ?, ?, ?, ?, ?, ?, "
@@ -122,37 +127,64 @@ absl::Status Apply(SqlConnection& c, KnownRows& known, const PutTask& write) {
                 "trials = excluded.trials, failed = excluded.failed, default_us = excluded.default_us, "
                 "best_us = excluded.best_us, lower_bound_us = excluded.lower_bound_us, record = excluded.record, "
                 "state = excluded.state"));
-  insert->Int(row.id)
-      .Int(row.job)
-      .Int(row.index)
-      .Blob(row.workload_hash)
-      .Text(row.name)
-      .Real(row.weight)
-      .Real(row.flop);
-  insert->Real(row.bytes).Text(row.default_trace).Int(row.trials).Text(nlohmann::json(row.failed).dump());
-  insert->Real(row.default_us).Real(row.best_us).Real(row.lower_bound_us).Int(row.record).Text(row.state);
-  insert->Real(row.least_flop);
+  insert->Int(row.id).Int(row.job).Int(row.index).Blob(row.workload_hash).Text(row.name).Real(row.weight);
+  insert->Real(row.flop).Real(row.bytes).Text(row.default_trace).Int(row.trials);
+  insert->Text(nlohmann::json(row.failed).dump()).Real(row.default_us).Real(row.best_us).Real(row.lower_bound_us);
+  insert->Int(row.record).Text(row.state).Real(row.least_flop);
   return insert->Run();
 }
 
-absl::Status Apply(SqlConnection& c, KnownRows& known, const PutTrial& write) {
-  CrashPoint("write.trial");
-  const TrialRow& row = write.row;
+absl::Status Apply(SqlConnection& c, KnownRows& known, const PutTask& write) {
+  CrashPoint("write.task");
+  if (known.tasks.contains(write.row.id)) return UpdateTask(c, write.row);
+  HONE_RETURN_IF_ERROR(InsertTask(c, write.row));
+  if (known.tasks.size() >= kMostKnownTasks) known.tasks.clear();
+  known.tasks.insert(write.row.id);
+  return absl::OkStatus();
+}
+
+// Of a trial that is known to be lent. What it is of, and was made of, does not change.
+absl::Status UpdateLent(SqlConnection& c, const TrialRow& row) {
+  HONE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<SqlQuery> update,
+      c.Prepare("UPDATE trial SET task = ?2, state = ?3, attempt = ?4, epoch = ?5, lost_workers = ?6, kind = ?7, "
+                "median_us = ?8, secret = ?9, ended = coalesce(ended, CASE WHEN ?3 = 2 THEN (SELECT "
+                "coalesce(max(t.ended), 0) + 1 FROM trial t WHERE t.key = trial.key AND t.state = 2) END) WHERE id = "
+                "?1"));
+  update->Int(row.id).Int(row.task).Int(static_cast<int>(row.state)).Int(row.attempt).Int(row.epoch);
+  update->Int(row.lost_workers).Int(row.kind).Real(row.median_us).Blob(row.secret);
+  return update->Run();
+}
+
+absl::Status InsertTrial(SqlConnection& c, KnownRows& known, const TrialRow& row) {
   HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, known, row.key));
-  HONE_ASSIGN_OR_RETURN(const int64_t trace, TraceId(c, known, row.trace));
+  HONE_ASSIGN_OR_RETURN(const std::string trace, TraceDigest(c, known, row.trace));
   HONE_ASSIGN_OR_RETURN(
       const std::unique_ptr<SqlQuery> insert,
       c.Prepare(
-          "INSERT INTO trial VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
+          "INSERT INTO trial VALUES (?1, ?2, ?3, (SELECT id FROM trace WHERE digest = ?4), ?5, ?6, ?7, ?8, ?9, ?10, "
           "?11, ?12, CASE WHEN ?7 = 2 "
           "THEN (SELECT coalesce(max(ended), 0) + 1 FROM trial WHERE key = ?2 AND state = 2) END, ?13) "
           "ON CONFLICT (id) DO UPDATE SET task = excluded.task, state = excluded.state, attempt = excluded.attempt, "
           "epoch = excluded.epoch, secret = excluded.secret, lost_workers = excluded.lost_workers, kind = "
           "excluded.kind, "
           "median_us = excluded.median_us, ended = coalesce(trial.ended, excluded.ended)"));
-  insert->Int(row.id).Int(key).Int(row.task).Int(trace).Text(row.source).Int(row.duel).Int(static_cast<int>(row.state));
-  insert->Int(row.attempt).Int(row.epoch).Int(row.lost_workers).Int(row.kind).Real(row.median_us).Blob(row.secret);
+  insert->Int(row.id).Int(key).Int(row.task).Blob(trace).Text(row.source).Int(row.duel);
+  insert->Int(static_cast<int>(row.state)).Int(row.attempt).Int(row.epoch).Int(row.lost_workers).Int(row.kind);
+  insert->Real(row.median_us).Blob(row.secret);
   return insert->Run();
+}
+
+absl::Status Apply(SqlConnection& c, KnownRows& known, const PutTrial& write) {
+  CrashPoint("write.trial");
+  const TrialRow& row = write.row;
+  HONE_RETURN_IF_ERROR(known.lent.contains(row.id) ? UpdateLent(c, row) : InsertTrial(c, known, row));
+  if (row.state == TrialState::kLeased) {
+    known.lent.insert(row.id);
+  } else {
+    known.lent.erase(row.id);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Apply(SqlConnection& c, KnownRows& known, const AddMeasurement& write) {
@@ -202,11 +234,11 @@ absl::Status Apply(SqlConnection& c, KnownRows& known, const PutRecord& write) {
   CrashPoint("write.record");
   const v1::Record& r = write.row.record;
   HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, known, write.row.key));
-  HONE_ASSIGN_OR_RETURN(const int64_t trace, TraceId(c, known, r.trace()));
+  HONE_ASSIGN_OR_RETURN(const std::string trace, TraceDigest(c, known, r.trace()));
   if (write.row.MeasuredHere()) {  // a claim that is replaced takes its object along
     HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> remove,
-                          c.Prepare("DELETE FROM object WHERE record = ?1 AND EXISTS (SELECT 1 FROM record WHERE "
-                                    "id = ?1 AND origin <> 'tuned' AND object_digest <> ?2)"));
+                          c.Prepare("DELETE FROM object WHERE record = ?1 AND EXISTS (SELECT 1 FROM record r WHERE "
+                                    "r.id = object.record AND r.origin <> 'tuned' AND r.object_digest <> ?2)"));
     remove->Int(r.id()).Blob(r.object_digest());
     HONE_RETURN_IF_ERROR(remove->Run());
   }
@@ -215,20 +247,22 @@ absl::Status Apply(SqlConnection& c, KnownRows& known, const PutRecord& write) {
         const std::unique_ptr<SqlQuery> insert,
         c.Prepare(
             "INSERT INTO record (id, key, trace, median_us, low_us, high_us, program_hash, object_digest, "
-            "generator, target, created, origin, checksum, driver) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+            "generator, target, created, origin, checksum, driver) VALUES (?, ?, (SELECT id FROM trace WHERE digest = "
+            "?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (id) DO UPDATE SET median_us = excluded.median_us, low_us = excluded.low_us, "
             "high_us = excluded.high_us, program_hash = excluded.program_hash, "
             "object_digest = excluded.object_digest, generator = excluded.generator, target = excluded.target, "
             "created = excluded.created, origin = excluded.origin, checksum = excluded.checksum, driver = "
             "excluded.driver "
             "WHERE record.origin <> 'tuned' AND excluded.origin = 'tuned'"));
-    insert->Int(r.id()).Int(key).Int(trace).Real(r.median_us()).Real(r.low_us()).Real(r.high_us());
+    insert->Int(r.id()).Int(key).Blob(trace).Real(r.median_us()).Real(r.low_us()).Real(r.high_us());
     insert->Blob(r.program_hash()).Blob(r.object_digest()).Text(r.generator()).Text(r.target()).Text(r.created());
     CrashPoint("write.record.traced");
     insert->Text(write.row.origin).Blob(ChecksumOf(write.row)).Text(r.driver());
     HONE_RETURN_IF_ERROR(insert->Run());
   }
-  HONE_RETURN_IF_ERROR(ServeBest(c, r.id()));
+  const auto best = known.best.find(key);
+  if (best == known.best.end() || best->second == r.id()) HONE_RETURN_IF_ERROR(ServeBest(c, r.id()));
   if (r.object().empty()) return absl::OkStatus();
   return Apply(c, known, PutObject{r.id(), r.object_digest(), r.object(), r.kernel_set()});
 }
@@ -241,6 +275,7 @@ absl::Status Apply(SqlConnection& c, KnownRows& known, const SetBest& write) {
                                   "DO UPDATE SET record = excluded.record, median_us = excluded.median_us"));
   insert->Int(key).Int(write.record).Real(write.median_us);
   HONE_RETURN_IF_ERROR(insert->Run());
+  known.best[key] = write.record;
   return ServeBest(c, write.record);
 }
 

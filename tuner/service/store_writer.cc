@@ -1,6 +1,7 @@
 #include "tuner/service/store_writer.h"
 
 #include <chrono>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,36 @@ constexpr size_t kGroup = 512;  // commits in one transaction at most
 constexpr auto kRetryWrite = std::chrono::seconds(1);
 constexpr auto kLookWhoLeads = std::chrono::seconds(1);
 constexpr Micros kLongWrite = 3'000'000;  // a transaction takes milliseconds
+
+// The writes of all commits, for one transaction, of which nobody sees the middle: of the rows of a job or a task that
+// are put again and again, the last one is put where the first one was.
+std::vector<Write> TakeWrites(std::vector<Commit>& commits) {
+  size_t count = 0;
+  for (const Commit& commit : commits) count += commit.writes.size();
+  std::vector<Write> writes;
+  writes.reserve(count);                             // rows are large to move
+  std::unordered_map<uint64_t, size_t> jobs, tasks;  // where in `writes` their rows are
+  const auto put = [&](std::unordered_map<uint64_t, size_t>& rows, uint64_t id, Write& write) {
+    const auto [row, is_new] = rows.try_emplace(id, writes.size());
+    if (is_new) {
+      writes.push_back(std::move(write));
+    } else {
+      writes[row->second] = std::move(write);
+    }
+  };
+  for (Commit& commit : commits) {
+    for (Write& write : commit.writes) {
+      if (const PutJob* job = std::get_if<PutJob>(&write)) {
+        put(jobs, job->row.id, write);
+      } else if (const PutTask* task = std::get_if<PutTask>(&write)) {
+        put(tasks, task->row.id, write);
+      } else {
+        writes.push_back(std::move(write));
+      }
+    }
+  }
+  return writes;
+}
 
 }  // namespace
 
@@ -44,8 +75,7 @@ void StoreWriter::Put(std::vector<Item> items) {
 
 void StoreWriter::Run() {
   for (;;) {
-    std::vector<uint64_t> commits;
-    std::vector<Write> writes;
+    std::vector<Commit> commits;
     std::optional<Item> alone;  // a load or a model
     {
       std::unique_lock<std::mutex> lock(mutex_);
@@ -63,8 +93,7 @@ void StoreWriter::Run() {
         if (commit == nullptr) {
           alone = std::move(items_.front());
         } else {
-          commits.push_back(commit->id);
-          for (Write& write : commit->writes) writes.push_back(std::move(write));
+          commits.push_back(std::move(*commit));
         }
         items_.pop_front();
         if (alone.has_value()) break;
@@ -77,9 +106,10 @@ void StoreWriter::Run() {
       continue;
     }
     CrashPoint("writer.taken");
+    const std::vector<Write> writes = TakeWrites(commits);
     if (!writes.empty() && !WriteGroup(writes)) continue;
     CrashPoint("writer.committed");
-    for (const uint64_t commit : commits) post_(Committed{commit});
+    for (const Commit& commit : commits) post_(Committed{commit.id});
   }
 }
 
