@@ -47,7 +47,8 @@ TEST_F(BuildPool, FeedsAWorkerThatOnlyMeasures) {
   EXPECT_EQ(Trials(), 0);
   Process& builder = StartBuilder();
   ASSERT_EQ(tune->Wait(), 0) << tune->Errors() << board.Errors() << builder.Errors();
-  EXPECT_GE(JsonLines(tune->Output()).back().at("trials").get<int>(), 20);
+  const int trials = JsonLines(tune->Output()).back().at("trials").get<int>();
+  EXPECT_GE(trials, 20);
   const std::vector<Json> records = service_.Records();
   EXPECT_GE(records.size(), 2u);
 
@@ -57,7 +58,7 @@ TEST_F(BuildPool, FeedsAWorkerThatOnlyMeasures) {
     (worker.at("role") == "build" ? built : measured) += worker.at("trials").get<int64_t>();
   }
   EXPECT_GT(measured, 0);
-  EXPECT_GE(built, measured) << "every candidate, and the oracles";
+  EXPECT_GE(built, trials) << "every candidate, and the oracles; who was built for a batch may duel without";
 
   // What was measured is what this machine makes of the schedules.
   const Finished compile = Hone(folder_, {"compile", model_, "-o", folder_ / "m.hone", "--server", service_.address(),
@@ -94,7 +95,7 @@ TEST_F(BuildPool, AWorkerThatIsNotQuietBuildsForOneThatOnlyMeasures) {
     }
   }
   EXPECT_GE(measured, 8);
-  EXPECT_GE(built, measured) << "every candidate, and the oracles";
+  EXPECT_GE(built, 8) << "every candidate, and the oracles";
   EXPECT_TRUE(JsonLines(tune->Output()).back().value("failed", Json::object()).empty());
   sleeper.Signal(SIGTERM);
   EXPECT_EQ(sleeper.Wait(), 0) << sleeper.Errors();

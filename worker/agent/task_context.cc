@@ -62,6 +62,9 @@ bool HaveSizes(std::span<const KernelTensor> tensors, std::span<const TaskParam>
   return std::ranges::equal(tensors, params, {}, &KernelTensor::bytes, &TaskParam::bytes);
 }
 
+// All of the host: whoever prepares a task has the turn of its machine (turn_lock.h), and nobody measures beside it.
+int OracleThreads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TaskContext>> TaskContext::Create(const v1::Workload& workload,
@@ -79,7 +82,7 @@ absl::StatusOr<std::unique_ptr<TaskContext>> TaskContext::Create(const v1::Workl
   request.set_oracle(true);
   request.set_image_only(true);
   request.set_target(!context->runners_.device.empty() ? HostTarget().text : target);
-  request.set_threads(context->OracleThreads());
+  request.set_threads(OracleThreads());
   request.set_symbol("oracle");
   const std::vector<v1::BuildOutcome> built = builders.Build({request}, run_limit);
   if (!built[0].reply().error().empty()) {
@@ -99,10 +102,6 @@ absl::Status TaskContext::CheckKernelSet(const KernelSet& set) const {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError("its parameters are not those of the task");
-}
-
-int TaskContext::OracleThreads() const {
-  return runners_.device.empty() ? 1 : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 absl::Status TaskContext::MakeSets(OracleProcess& process, const v1::BuildReply& oracle, absl::Duration run_limit) {

@@ -64,8 +64,6 @@ class TaskContext {
 
  private:
   TaskContext() = default;
-  // All of the host where candidates run on a device, else one: others are being measured beside it.
-  int OracleThreads() const;
   absl::Status MakeSets(OracleProcess& process, const v1::BuildReply& oracle, absl::Duration run_limit);
   // Draws the values of the sets of the plan from those there are to `end`, and runs the oracle on them.
   absl::Status RunOracle(OracleProcess& process, const KernelSet& set, const v1::BuildReply& oracle,
