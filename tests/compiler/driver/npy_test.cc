@@ -1,5 +1,7 @@
 #include "compiler/driver/npy.h"
 
+#include <unistd.h>
+
 #include <string>
 #include <vector>
 
@@ -19,14 +21,19 @@ std::string NpyFile(const std::string& dictionary, size_t data_bytes) {
   return file + dictionary + std::string(data_bytes, '\1');
 }
 
+// Of this process: tests run side by side.
+std::string NpyPath() { return absl::StrCat(::testing::TempDir(), "/npy_test_", ::getpid(), ".npy"); }
+
 absl::StatusOr<NdArray> ReadBytes(const std::string& bytes) {
-  const std::string path = ::testing::TempDir() + "/npy_test.npy";
+  const std::string path = NpyPath();
   EXPECT_TRUE(WriteFileAtomically(path, bytes).ok());
-  return ReadNpy(path);
+  absl::StatusOr<NdArray> read = ReadNpy(path);
+  ::unlink(path.c_str());
+  return read;
 }
 
 TEST(Npy, ReadsWhatItWrites) {
-  const std::string path = ::testing::TempDir() + "/npy_written.npy";
+  const std::string path = NpyPath();
   for (const std::vector<int64_t>& shape : {std::vector<int64_t>{}, {3}, {2, 3}, {0, 4}}) {
     NdArray array(DType::Int(32), shape);
     for (size_t i = 0; i < array.data.size(); ++i) array.data[i] = static_cast<char>(i);
@@ -37,6 +44,7 @@ TEST(Npy, ReadsWhatItWrites) {
     EXPECT_EQ(read->shape, array.shape);
     EXPECT_EQ(read->data, array.data);
   }
+  ::unlink(path.c_str());
 }
 
 struct NpyCase {
