@@ -21,7 +21,7 @@ struct RaceOptions {
   int min_rounds = 3;  // nothing is decided before: a trial has at least three samples
   int max_rounds = 12;
   double z = 3;                   // standard errors between "seems" and "is"
-  double lose_z = 2;              // the same for "slower": what is taken for slower by mistake is no loss but of a gain
+  double lose_z = 2;              // the same for "slower": by mistake a gain is missed, and nothing wrong is published
   double lose_margin = 0.01;      // plainly slower: by more than this, in log time
   double win_margin = 0.01;       // plainly faster, likewise: it is measured, and a duel finds out by how much
   double tie_half_width = 0.005;  // known well enough
