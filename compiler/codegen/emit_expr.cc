@@ -14,8 +14,6 @@
 namespace hone {
 namespace {
 
-bool IsIndexType(DType type) { return type == kInt32 || type == kInt64; }
-
 // A float constant that is not NaN, looking through broadcasts.
 bool IsNumber(const Expr& e) {
   if (const Broadcast* broadcast = e.As<Broadcast>()) return IsNumber(broadcast->value);

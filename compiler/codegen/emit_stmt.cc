@@ -17,9 +17,8 @@ void Emitter::EmitStmt(const Stmt& stmt) {
   } else if (const While* loop = stmt.As<While>()) {
     EmitWhile(*loop);
   } else if (const Let* let = stmt.As<Let>()) {
-    const bool wide = let->var.type() == kInt32 || let->var.type() == kInt64;
     frame_.vars[let->var] = EmitBound(let->var, let->value);
-    if (wide && NonNegative(let->value)) non_negative_.insert(let->var);
+    if (IsIndexType(let->var.type()) && NonNegative(let->value)) non_negative_.insert(let->var);
     EmitStmt(let->body);
   } else if (const Alloc* alloc = stmt.As<Alloc>()) {
     EmitAlloc(*alloc);

@@ -178,6 +178,7 @@ class Emitter {
   // An integer scalar as i64.
   llvm::Value* EmitWide(const Expr& e);
   llvm::Value* EmitBound(const Var& var, const Expr& value);  // of a let
+  static bool IsIndexType(DType type) { return type == kInt32 || type == kInt64; }
   bool IsIndexArithmetic(const Expr& e) const;  // made of variables and constants: may be computed in 64 bits
   bool NonNegative(const Expr& e) const;
   bool HasFeature(std::string_view feature) const;  // of the target

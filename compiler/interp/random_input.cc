@@ -173,8 +173,6 @@ NdArray RandomArray(DType type, std::vector<int64_t> shape, const Domain& domain
   return array;
 }
 
-namespace {
-
 Domain DomainOf(const PrimFunc& f, int param) {
   const auto found = f.attrs.find("domains");
   if (found == f.attrs.end()) return {};
@@ -182,6 +180,8 @@ Domain DomainOf(const PrimFunc& f, int param) {
   if (texts == nullptr || param >= static_cast<int>(texts->size())) return {};
   return ParseDomain((*texts)[static_cast<size_t>(param)]).value_or(Domain{});
 }
+
+namespace {
 
 std::vector<int64_t> ConstantShape(const Buffer& buffer) {
   std::vector<int64_t> shape;

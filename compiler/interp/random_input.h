@@ -32,6 +32,8 @@ struct Domain {
   int64_t low = 0, high = 0;  // kInt: half-open
 };
 absl::StatusOr<Domain> ParseDomain(std::string_view text);
+// Of parameter `param`; any value where the function does not say, or says what does not parse.
+Domain DomainOf(const PrimFunc& f, int param);
 
 // A value for parameter `param` of `f`, whose shape must be constant (pass `shape` where it is symbolic). A domain that
 // does not parse counts as any value.

@@ -1,9 +1,6 @@
 #include "compiler/driver/commands/opt_check.h"
 
 #include <map>
-#include <string>
-#include <variant>
-#include <vector>
 
 #include "compiler/arith/prove_bounds.h"
 #include "compiler/driver/exit_code.h"
@@ -14,14 +11,9 @@ namespace hone {
 
 absl::Status ProveBounds(const PrimFunc& func) {
   std::map<Buffer, Bounds> values;
-  const auto domains = func.attrs.find("domains");
-  if (domains != func.attrs.end()) {
-    const auto* texts = std::get_if<std::vector<std::string>>(&domains->second);
-    for (size_t i = 0; texts != nullptr && i < texts->size() && i < func.params.size(); ++i) {
-      const absl::StatusOr<Domain> domain = ParseDomain((*texts)[i]);
-      if (!domain.ok() || domain->kind != Domain::Kind::kInt) continue;
-      values[func.params[i]] = {.min = domain->low, .max = domain->high - 1};
-    }
+  for (size_t i = 0; i < func.params.size(); ++i) {
+    const Domain domain = DomainOf(func, static_cast<int>(i));
+    if (domain.kind == Domain::Kind::kInt) values[func.params[i]] = {.min = domain.low, .max = domain.high - 1};
   }
   return WithExitCode(ExitCode::kProgramFault, Annotate(ProveInBounds(func, values), func.name));
 }

@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/check.h"
-#include "compiler/support/sha256.h"
 #include "tests/database/memory_store.h"
+#include "tests/tuner/fake_task.h"
 #include "tuner/dispatch/dispatcher.h"
 #include "tuner/dispatch/fleet_index.h"
 
@@ -68,13 +68,7 @@ class Desk {
     request.set_max_trials(max_trials);
     request.set_max_seconds(max_seconds);
     for (const std::string& name : tasks) {
-      v1::TaskSpec& task = *request.add_tasks();
-      task.mutable_workload()->set_name(name);
-      task.mutable_workload()->set_text("text of " + name);
-      task.mutable_workload()->set_hash(Sha256(task.workload().text()));
-      task.mutable_workload()->set_flop(1e6);
-      task.set_weight(1);
-      task.set_default_trace(name + " default");
+      *request.add_tasks() = FakeTask(name);
       if (!anchor_of.empty()) request.add_anchors(anchor_of[name]);
     }
     request.set_strategy(strategy);

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "compiler/support/sha256.h"
 #include "gtest/gtest.h"
 #include "proto/rpc/authority.h"
+#include "tests/tuner/fake_task.h"
 #include "tests/tuner/service/honed_process.h"
 
 namespace hone {
@@ -48,13 +48,7 @@ class Access : public ::testing::Test {
     request.set_threads(threads);
     request.set_numeric(v1::NUMERIC_DEFAULT);
     request.set_max_trials(10);
-    v1::TaskSpec& task = *request.add_tasks();
-    task.mutable_workload()->set_name("conv2d_1");
-    task.mutable_workload()->set_text("text of conv2d_1");
-    task.mutable_workload()->set_hash(Sha256(task.workload().text()));
-    task.mutable_workload()->set_flop(1e6);
-    task.set_weight(1);
-    task.set_default_trace("conv2d_1 default");
+    *request.add_tasks() = FakeTask("conv2d_1");
     return request;
   }
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "compiler/support/sha256.h"
 #include "gtest/gtest.h"
+#include "tests/tuner/fake_task.h"
 #include "tests/tuner/service/honed_process.h"
 
 namespace hone {
@@ -23,15 +23,7 @@ class HonedTest : public ::testing::Test {
     request.set_threads(2);
     request.set_numeric(v1::NUMERIC_DEFAULT);
     request.set_max_trials(max_trials);
-    for (const std::string& name : tasks) {
-      v1::TaskSpec& task = *request.add_tasks();
-      task.mutable_workload()->set_name(name);
-      task.mutable_workload()->set_text("text of " + name);
-      task.mutable_workload()->set_hash(Sha256(task.workload().text()));
-      task.mutable_workload()->set_flop(1e6);
-      task.set_weight(2);
-      task.set_default_trace(name + " default");
-    }
+    for (const std::string& name : tasks) { *request.add_tasks() = FakeTask(name, 2); }
     return request;
   }
   std::vector<std::string> Arguments(std::vector<std::string> more = {}) {

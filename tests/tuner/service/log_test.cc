@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
-#include "compiler/support/sha256.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/tuner/fake_task.h"
 #include "tests/tuner/service/fake_worker.h"
 #include "tests/tuner/service/honed_process.h"
 
@@ -79,13 +79,7 @@ class HonedLog : public ::testing::TestWithParam<bool> {
     request.set_threads(2);
     request.set_numeric(v1::NUMERIC_DEFAULT);
     request.set_max_trials(12);
-    v1::TaskSpec& task = *request.add_tasks();
-    task.mutable_workload()->set_name("conv2d_1");
-    task.mutable_workload()->set_text("text of conv2d_1");
-    task.mutable_workload()->set_hash(Sha256(task.workload().text()));
-    task.mutable_workload()->set_flop(1e6);
-    task.set_weight(1);
-    task.set_default_trace("conv2d_1 default");
+    *request.add_tasks() = FakeTask("conv2d_1");
     job_ = client->Submit(request, absl::Seconds(20)).value().job_id();
     TakeOneAndVanish(*client);
     std::atomic<bool> stumbled{false};

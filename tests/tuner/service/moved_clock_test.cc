@@ -12,9 +12,9 @@
 #include "absl/time/clock.h"
 #include "compiler/support/check.h"
 #include "compiler/support/sanitized.h"
-#include "compiler/support/sha256.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/tuner/fake_task.h"
 #include "tests/tuner/service/fake_worker.h"
 #include "tests/tuner/service/honed_process.h"
 
@@ -63,13 +63,7 @@ class MovedClock : public ::testing::Test {
     request.set_threads(2);
     request.set_numeric(v1::NUMERIC_DEFAULT);
     request.set_max_trials(40);
-    v1::TaskSpec& task = *request.add_tasks();
-    task.mutable_workload()->set_name(id);
-    task.mutable_workload()->set_text("text of " + id);
-    task.mutable_workload()->set_hash(Sha256(task.workload().text()));
-    task.mutable_workload()->set_flop(1e6);
-    task.set_weight(1);
-    task.set_default_trace(id + " default");
+    *request.add_tasks() = FakeTask(id);
     const uint64_t job = client_->Submit(request, absl::Seconds(10)).value().job_id();
     bool begun = false;
     const auto last = client_->Watch(job, absl::Milliseconds(20), [&](const DaemonClient::Sight& sight) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -20,6 +21,35 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
+
+// A worker of a fleet, by its calls. It says that it is there, and what it is asked to say.
+struct FleetCaller {
+  FleetCaller(std::unique_ptr<DaemonClient> by, const std::string& name, v1::HelloRequest hello = {})
+      : client(std::move(by)), session("session of " + name) {
+    hello.set_worker_name(name);
+    hello.set_session(session);
+    hello.set_threads(2);
+    hello.mutable_profile()->set_device_class("fake/c2");
+    hello.mutable_profile()->set_target("cpu:fake");
+    hello.mutable_profile()->set_cores(2);
+    EXPECT_TRUE(CallMethod(*client, "/hone.v1.Fleet/Hello", hello).status.ok());
+  }
+
+  v1::SyncReply Sync(uint32_t credits, const std::vector<v1::TrialResult>& results,
+                     const std::vector<v1::BuildResult>& built = {}) {
+    v1::SyncRequest request;
+    request.set_session(session);
+    request.set_seq(++seq);
+    request.set_credits(credits);
+    for (const v1::TrialResult& result : results) *request.add_results() = result;
+    for (const v1::BuildResult& result : built) *request.add_built() = result;
+    return CallMethod(*client, "/hone.v1.Fleet/Sync", request).First<v1::SyncReply>();
+  }
+
+  std::unique_ptr<DaemonClient> client;
+  std::string session;
+  uint64_t seq = 0;
+};
 
 // Whose word a measurement is goes by the certificate, whatever the worker calls itself.
 TEST_F(Access, AWorkersWordIsThatOfItsCertificate) {
@@ -41,34 +71,10 @@ TEST_F(Access, AWorkersWordIsThatOfItsCertificate) {
 // Reports of a lease: of a worker of the tenant's own that guesses the secret, of another tenant's that has learnt it,
 // and the true one said twice.
 TEST_F(Access, LeasesAreReportedByTheirHoldersOnce) {
-  struct Reporter {
-    std::unique_ptr<DaemonClient> client;
-    std::string session;
-    uint64_t seq = 0;
-    v1::SyncReply Sync(uint32_t credits, const std::vector<v1::TrialResult>& results) {
-      v1::SyncRequest request;
-      request.set_session(session);
-      request.set_seq(++seq);
-      request.set_credits(credits);
-      for (const v1::TrialResult& result : results) *request.add_results() = result;
-      return CallMethod(*client, "/hone.v1.Fleet/Sync", request).First<v1::SyncReply>();
-    }
-  };
-  const auto start = [&](const std::string& name, const std::string& tenant) {
-    Reporter reporter{As("worker", tenant), "session of " + name};
-    v1::HelloRequest hello;
-    hello.set_worker_name(name);
-    hello.set_session(reporter.session);
-    hello.set_threads(2);
-    hello.mutable_profile()->set_device_class("fake/c2");
-    hello.mutable_profile()->set_target("cpu:fake");
-    hello.mutable_profile()->set_cores(2);
-    EXPECT_TRUE(CallMethod(*reporter.client, "/hone.v1.Fleet/Hello", hello).status.ok());
-    return reporter;
-  };
   const auto vision = As("client", "vision");
   const uint64_t job = CallMethod(*vision, "/hone.v1.Tune/Submit", Job("one", 2)).First<v1::SubmitReply>().job_id();
-  Reporter holder = start("holder", "vision"), guesser = start("guesser", "vision"), stranger = start("w", "speech");
+  FleetCaller holder(As("worker", "vision"), "holder"), guesser(As("worker", "vision"), "guesser"),
+      stranger(As("worker", "speech"), "w");
   const v1::SyncReply lent = holder.Sync(1, {});
   ASSERT_EQ(lent.want_size(), 1);
   const auto report = [&](const std::string& secret, double us) {
@@ -112,35 +118,11 @@ TEST_F(Access, LeasesAreReportedByTheirHoldersOnce) {
 // A build is answered by who has it, once: neither by a guess, nor by what was said of another, nor by another
 // tenant's.
 TEST_F(Access, BuildsAreReportedByTheirHoldersOnce) {
-  struct Builder {
-    std::unique_ptr<DaemonClient> client;
-    std::string session;
-    uint64_t seq = 0;
-    v1::SyncReply Sync(uint32_t credits, const std::vector<v1::BuildResult>& built) {
-      v1::SyncRequest request;
-      request.set_session(session);
-      request.set_seq(++seq);
-      request.set_credits(credits);
-      for (const v1::BuildResult& result : built) *request.add_built() = result;
-      return CallMethod(*client, "/hone.v1.Fleet/Sync", request).First<v1::SyncReply>();
-    }
-  };
-  const auto start = [&](const std::string& name, const std::string& tenant, bool builds) {
-    Builder builder{As("worker", tenant), "session of " + name};
-    v1::HelloRequest hello;
-    hello.set_worker_name(name);
-    hello.set_session(builder.session);
-    hello.set_threads(2);
-    hello.set_can_build(builds);
-    hello.set_can_measure(!builds);
-    hello.mutable_profile()->set_device_class("fake/c2");
-    hello.mutable_profile()->set_target("cpu:fake");
-    hello.mutable_profile()->set_cores(2);
-    EXPECT_TRUE(CallMethod(*builder.client, "/hone.v1.Fleet/Hello", hello).status.ok());
-    return builder;
-  };
-  Builder board = start("board", "vision", false), holder = start("holder", "vision", true);
-  Builder guesser = start("guesser", "vision", true), stranger = start("stranger", "speech", true);
+  v1::HelloRequest measures, builds;
+  measures.set_can_measure(true);
+  builds.set_can_build(true);
+  FleetCaller board(As("worker", "vision"), "board", measures), holder(As("worker", "vision"), "holder", builds);
+  FleetCaller guesser(As("worker", "vision"), "guesser", builds), stranger(As("worker", "speech"), "stranger", builds);
   const auto ask = [&](const std::string& trace) {
     v1::BuildCall call;
     call.set_session(board.session);
@@ -169,26 +151,26 @@ TEST_F(Access, BuildsAreReportedByTheirHoldersOnce) {
   };
   std::future<Answer> first = ask("first");
   const v1::BuildId lent = lend();
-  guesser.Sync(0, {result(lent, "0123456789abcdef", "forged")});
+  guesser.Sync(0, {}, {result(lent, "0123456789abcdef", "forged")});
   EXPECT_TRUE(waits(first)) << "a guess was taken for an answer";
-  stranger.Sync(0, {result(lent, lent.secret(), "forged")});
+  stranger.Sync(0, {}, {result(lent, lent.secret(), "forged")});
   EXPECT_TRUE(waits(first)) << "another tenant's was, who has learnt the secret";
-  holder.Sync(0, {result(lent, lent.secret(), "true")});
+  holder.Sync(0, {}, {result(lent, lent.secret(), "true")});
   EXPECT_EQ(first.get().First<v1::BuildOutcome>().reply().object(), "true");
 
   std::future<Answer> second = ask("second");
   const v1::BuildId next = lend();
   EXPECT_NE(next.build(), lent.build());
-  holder.Sync(0, {result(lent, lent.secret(), "replayed")});
+  holder.Sync(0, {}, {result(lent, lent.secret(), "replayed")});
   v1::BuildId mixed = next;
-  holder.Sync(0, {result(mixed, lent.secret(), "replayed")});
+  holder.Sync(0, {}, {result(mixed, lent.secret(), "replayed")});
   mixed.set_attempt(next.attempt() + 1);
-  holder.Sync(0, {result(mixed, next.secret(), "of no attempt")});
+  holder.Sync(0, {}, {result(mixed, next.secret(), "of no attempt")});
   mixed = next;
   mixed.set_epoch(next.epoch() - 1);
-  holder.Sync(0, {result(mixed, next.secret(), "of an earlier life")});
+  holder.Sync(0, {}, {result(mixed, next.secret(), "of an earlier life")});
   EXPECT_TRUE(waits(second)) << "what was said of another lease was taken for an answer";
-  holder.Sync(0, {result(next, next.secret(), "true")});
+  holder.Sync(0, {}, {result(next, next.secret(), "true")});
   EXPECT_EQ(second.get().First<v1::BuildOutcome>().reply().object(), "true");
 
   const v1::ListWorkersReply workers =

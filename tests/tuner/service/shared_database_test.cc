@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "tests/database/postgres/private_server.h"
 #include "tests/slowdown.h"
+#include "tests/tuner/fake_task.h"
 #include "tests/tuner/service/fake_worker.h"
 #include "tests/tuner/service/honed_process.h"
 
@@ -51,13 +52,7 @@ class SharedDatabaseTest : public ::testing::Test {
     request.set_threads(2);
     request.set_numeric(v1::NUMERIC_DEFAULT);
     request.set_max_trials(max_trials);
-    v1::TaskSpec& task = *request.add_tasks();
-    task.mutable_workload()->set_name(id);
-    task.mutable_workload()->set_text("text of " + id);
-    task.mutable_workload()->set_hash(Sha256(task.workload().text()));
-    task.mutable_workload()->set_flop(1e6);
-    task.set_weight(1);
-    task.set_default_trace(id + " default");
+    *request.add_tasks() = FakeTask(id);
     return request;
   }
   static grpc::Status Submit(DaemonClient& client, const v1::SubmitRequest& request, uint64_t* job) {
