@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/target/target_text.h"
 
@@ -108,6 +109,21 @@ absl::Status SetFact(const std::string& text, const std::string& word, GpuTarget
   return absl::OkStatus();
 }
 
+// PTX ISA 8.5, sections 9.7.14.5 (mma.sync, of all types that tile intrinsics have), 9.7.14.5.15 and 9.7.8.24.
+struct GpuFeature {
+  std::string_view name;
+  int64_t first;  // compute capability, times 10
+  bool of_warps;  // of 32 lanes
+};
+constexpr GpuFeature kFeatures[] = {{"mma.sync", 80, true}, {"ldmatrix", 75, true}, {"cp.async", 80, false}};
+
+// "sm_90a": 90; 0 for other languages.
+int64_t Capability(const GpuTarget& target) {
+  int64_t number = 0;
+  const std::string digits = target.arch.substr(0, target.arch.find_last_of("0123456789") + 1);
+  return target.language == "cuda" && absl::SimpleAtoi(absl::StripPrefix(digits, "sm_"), &number) ? number : 0;
+}
+
 std::string NameOf(const GpuTarget& target) { return absl::StrCat(target.language, ":", target.arch); }
 
 }  // namespace
@@ -119,10 +135,12 @@ bool NamesGpu(std::string_view text) {
 }
 
 std::set<std::string> FeaturesOf(const GpuTarget& target) {
-  // All architectures of the table have it: PTX ISA 8.5, section 9.7.14.5, from sm_80 on for all types.
-  // Section 9.7.14.5.15: ldmatrix from sm_75 on.
-  if (target.language == "cuda" && target.lanes == 32) return {"mma.sync", "ldmatrix"};
-  return {};
+  std::set<std::string> features;
+  const int64_t capability = Capability(target);
+  for (const GpuFeature& feature : kFeatures) {
+    if (capability >= feature.first && (!feature.of_warps || target.lanes == 32)) features.emplace(feature.name);
+  }
+  return features;
 }
 
 GpuTarget WithText(GpuTarget target) {

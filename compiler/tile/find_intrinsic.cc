@@ -1,5 +1,6 @@
 // Which row serves a product: by types, sizes and the features of the target.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -101,6 +102,17 @@ const TileIntrinsic* FindMatrixLoad(DType type, int64_t registers, bool transpos
     if (is_transposed == transposed && IsConst(row.operands[0].shape()[0], registers)) return &row;
   }
   return nullptr;
+}
+
+std::map<int64_t, const TileIntrinsic*> FindAsyncCopies(const std::set<std::string>& features) {
+  std::map<int64_t, const TileIntrinsic*> found;
+  for (const TileIntrinsic& row : TileIntrinsics()) {
+    const bool copies = row.token != AsyncToken::kNone && row.threads == 1 && row.operands.size() == 2 &&
+                        row.operands[0].scope() == Scope::kShared && row.operands[1].scope() == Scope::kGlobal;
+    if (!copies || features.count(row.instructions[0].feature) == 0) continue;
+    found[*row.operands[0].NumElements() * row.operands[0].type().bytes()] = &row;
+  }
+  return found;
 }
 
 const TileIntrinsic& ZeroTile(const TileIntrinsic& product) { return OfSums("zero_tile", product); }

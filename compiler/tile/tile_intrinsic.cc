@@ -185,7 +185,7 @@ const IterVar* TileIntrinsic::FindAxis(std::string_view axis) const {
 std::span<const TileIntrinsic> TileIntrinsics() {
   static const auto* table = [] {
     auto* rows = new std::vector<TileIntrinsic>;
-    for (auto* of_file : {ThreadOperations, WarpProducts, WarpLoads}) {
+    for (auto* of_file : {ThreadOperations, WarpProducts, WarpLoads, AsyncCopies}) {
       for (TileIntrinsic& row : of_file()) rows->push_back(std::move(row));
     }
     return rows;
@@ -211,6 +211,8 @@ absl::Status CheckTileOp(const TileOp& op) {
 }
 
 absl::Status CheckTileOp(const TileIntrinsic& intrinsic, const TileOp& op) {
+  if (intrinsic.token != AsyncToken::kNone)
+    return Unfit(op, " goes on beside what follows it, which no tile operation does; write T.async_copy");
   if (op.operands.size() != intrinsic.operands.size())
     return Unfit(op, " takes ", intrinsic.operands.size(), " operands, not ", op.operands.size());
   if (op.accumulates != intrinsic.accumulates) {

@@ -1,6 +1,6 @@
 // The intrinsics that tile operations (stmt.h, TileOp) apply. Each is data: what it means as TensorIR, how its operands
-// lie in memory, how many threads take part, and how a back end emits it. A new one is a row in thread_operations.cc,
-// or warp_products.cc.
+// lie in memory, how many threads take part, what tells that it is done, and how a back end emits it. A new one is a
+// row in thread_operations.cc, warp_products.cc, warp_loads.cc or async_copies.cc.
 //
 //   T.tile_op("fma_tile_f32", C[i:i + 6, j:j + 16], A[i:i + 6, 0:64], B[0:64, j:j + 16], params={"lanes": 16})
 //
@@ -70,6 +70,13 @@ struct TileLoop {
   ForKind kind = ForKind::kSerial;
 };
 
+// What tells that an operation is done, where it goes on beside what follows it.
+enum class AsyncToken {
+  kNone,     // the next one begins when it is done
+  kGroup,    // its thread has waited for the group that it was committed with (ir/effects.h)
+  kBarrier,  // a barrier in shared memory has come to its next phase, as after a copy of a tensor's box by the TMA
+};
+
 struct TileIntrinsic {
   std::string name;
   PrimFunc meaning;  // inputs first, the output last; one block: output = f(output, inputs)
@@ -78,6 +85,7 @@ struct TileIntrinsic {
   // An operand in shared memory is a row that a thread names, its first element a multiple of kMatrixRowBytes from the
   // start of its buffer; those of threads beyond the rows of the meaning do not count.
   int threads = 1;
+  AsyncToken token = AsyncToken::kNone;  // rows of another are no tile operations: CheckTileOp refuses them
   std::vector<TileLoop> loops;
   std::vector<TileInstruction> instructions;  // the first that fits is taken
 
@@ -142,8 +150,10 @@ std::optional<DotProduct> FindDotProduct(const ProductShape& shape, const std::s
 // The rows that add products of this type to the lanes of a vector, C[n] += A * B[n] and C[n] += A[n] * B[n], in the
 // order in which they are to be tried; none for other types.
 std::vector<const TileIntrinsic*> VectorProducts(DType type);
-// The features of targets whose warps have the products of warp_products.cc, and the loads of warp_loads.cc.
-inline constexpr char kWarpProductFeature[] = "mma.sync", kMatrixLoadFeature[] = "ldmatrix";
+// The features of targets whose warps have the products of warp_products.cc, and the loads of warp_loads.cc, and of
+// those whose threads have the copies of async_copies.cc.
+inline constexpr char kWarpProductFeature[] = "mma.sync", kMatrixLoadFeature[] = "ldmatrix",
+                      kAsyncCopyFeature[] = "cp.async";
 // Of the products that a warp does, the one with most terms for operands and sums of these types; nullptr when there is
 // none.
 const TileIntrinsic* FindWarpProduct(DType left, DType right, DType sum, const std::set<std::string>& features);
@@ -151,6 +161,9 @@ const TileIntrinsic* FindWarpProduct(DType left, DType right, DType sum, const s
 // memory; nullptr when there is none.
 const TileIntrinsic* FindMatrixLoad(DType type, int64_t registers, bool transposed,
                                     const std::set<std::string>& features);
+// The asynchronous copies from global to shared memory that threads of a target with these features have, by their
+// bytes.
+std::map<int64_t, const TileIntrinsic*> FindAsyncCopies(const std::set<std::string>& features);
 // The rows that set the sums of an intrinsic in tile registers to 0, and write them to memory.
 const TileIntrinsic& ZeroTile(const TileIntrinsic& product);
 const TileIntrinsic& StoreTile(const TileIntrinsic& product);

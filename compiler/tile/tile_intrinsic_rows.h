@@ -18,5 +18,7 @@ std::vector<TileIntrinsic> ThreadOperations();
 std::vector<TileIntrinsic> WarpProducts();
 // The loads of their operands from shared memory.
 std::vector<TileIntrinsic> WarpLoads();
+// The asynchronous copies of one thread from global to shared memory.
+std::vector<TileIntrinsic> AsyncCopies();
 
 }  // namespace hone

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "compiler/codegen/cuda/warp_operation.h"
+#include "compiler/codegen/cuda/intrinsic_helper.h"
 
 namespace hone {
 namespace {
@@ -29,10 +29,6 @@ constexpr Dialect::Helper kHelpers[] = {
 };
 
 // PTX ISA 8.5, section 9.7.8.24.
-constexpr char kCopyAsync[] = R"(void copy_async_{bytes}(void* to, const void* from, int bytes) {
-  const unsigned int address = (unsigned int)__cvta_generic_to_shared(to);
-  asm volatile("cp.async.ca.shared.global [%0], [%1], {bytes}, %2;" :: "r"(address), "l"(from), "r"(bytes) : "memory");
-})";
 constexpr char kCommitCopies[] = R"(void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); })";
 constexpr char kWaitForCopies[] =
     R"(void wait_for_copies_{left}() { asm volatile("cp.async.wait_group {left};" ::: "memory"); })";
@@ -67,10 +63,9 @@ constexpr Dialect kCudaCpp = {
     .name_of_math = NameOfMath,
     .functions = kFunctions,
     .helpers = kHelpers,
-    .copy_async = kCopyAsync,
+    .intrinsic_helper = IntrinsicHelper,
     .commit_copies = kCommitCopies,
     .wait_for_copies = kWaitForCopies,
-    .warp_operation = WarpOperation,
 };
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 namespace hone {
 
-// From sm_80 on: copies from global to shared memory are asynchronous where they are of 4 bytes or more, products of
-// warps are mma.sync. Shared memory beyond 48 KB is given by the launch.
+// Products of warps are mma.sync; copies from global to shared memory are asynchronous where the target has cp.async of
+// their bytes. Shared memory beyond 48 KB is given by the launch.
 const Dialect& CudaCpp();
 
 }  // namespace hone

@@ -113,7 +113,7 @@ absl::StatusOr<CompiledKernel> CompileDeviceKernel(const ScheduledProgram& progr
         {launch.kernel, launch.grid, launch.block, std::vector<int>(launch.buffers.begin(), launch.buffers.end()),
          IsSharedGivenAtLaunch(language.dialect(), launch.shared_bytes) ? launch.shared_bytes : 0});
   }
-  HONE_ASSIGN_OR_RETURN(std::string text, PrintKernels(lowered, language.dialect()));
+  HONE_ASSIGN_OR_RETURN(std::string text, PrintKernels(lowered, language.dialect(), FeaturesOf(target)));
   HONE_ASSIGN_OR_RETURN(kernel.object, language.object(std::move(text), target));
   return kernel;
 }

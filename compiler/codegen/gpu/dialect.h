@@ -56,14 +56,13 @@ struct Dialect {
   std::string (*name_of_math)(const MathFunction& function) = nullptr;  // without the suffix; "": it has none
   std::span<const Function> functions;
   std::span<const Helper> helpers;  // those whose text is the dialect's own; more are in helpers.h
-  // Copies from global to shared memory that go on beside what follows (ir/effects.h): helpers of {bytes}, 4, 8 or 16,
-  // that take where to, where from, and how many bytes are read, zeros taking the place of the others; that ends a
-  // group; that waits until all groups but {left} have landed. Empty where copies are made at once, which is one of the
-  // moments at which they may land.
-  absl::string_view copy_async, commit_copies, wait_for_copies;
-  // The helper that does what the lanes of a warp do together, rendered from the intrinsic's record: a function of
-  // pointers to the operands' first elements. Null where the language has no such instructions; "" where not this one.
-  std::string (*warp_operation)(const TileIntrinsic& intrinsic) = nullptr;
+  // The helper of the intrinsic's name that does it, rendered from its record: a function of pointers to the operands'
+  // first elements; of an asynchronous copy also of how many bytes are read, zeros taking the place of the others. Null
+  // where the language has no instructions for intrinsics; "" where not for this one.
+  std::string (*intrinsic_helper)(const TileIntrinsic& intrinsic) = nullptr;
+  // Of intrinsics whose token is a group: the helper that ends one, and that which waits until all groups but {left}
+  // have landed.
+  absl::string_view commit_copies, wait_for_copies;
 };
 
 // "float", "unsigned char", ..: of one element in memory. Floats of 16 bits are kept as their bits, a bool as a byte.

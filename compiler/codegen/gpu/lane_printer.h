@@ -19,7 +19,8 @@ namespace hone {
 
 class LanePrinter {
  public:
-  LanePrinter(const Dialect& dialect, Helpers& helpers);
+  // `features`: as PrintKernels takes them.
+  LanePrinter(const Dialect& dialect, const std::set<std::string>& features, Helpers& helpers);
 
   // The kernel with its head. What could not be printed is in status().
   std::string PrintKernel(const Launch& launch, const DeviceKernel& kernel);
@@ -48,11 +49,12 @@ class LanePrinter {
   void OnTileOp(const TileOp& op);
   void OnEvaluate(const Evaluate& evaluate);
   void StoreElement(const Buffer& buffer, const Expr& index, const Expr& value);
-  // A loop marked kCopiesRun, in copies of as many bytes as are aligned on both sides; as a vector where the language
-  // has no asynchronous copies.
+  // A loop marked kCopiesRun, in copies of as many bytes as are aligned on both sides; as a vector where there are
+  // no asynchronous copies.
   void CopyRun(const For& loop);
-  // So many elements from there on; a store where the language has no copy of that size.
+  // So many elements from there on; a store where there is no copy of that size.
   void Copy(const Store& copy, int elements);
+  bool CommitsGroups() const;  // of copies, which are then waited for
   void Line(const std::string& text);
   void Open(const std::string& text);  // a line that ends in {
   void Close();
@@ -107,6 +109,7 @@ class LanePrinter {
 
   const Dialect& dialect_;
   Helpers& helpers_;
+  std::map<int64_t, const TileIntrinsic*> copies_;  // the asynchronous ones that there are, by their bytes
   NameTable names_;
   Analyzer known_;
   std::map<Var, std::string> bits_;           // variables that stand for an element of a run: what lay in memory

@@ -30,7 +30,9 @@ std::string Pointer(absl::string_view address, absl::string_view type, bool read
 
 }  // namespace
 
-LanePrinter::LanePrinter(const Dialect& dialect, Helpers& helpers) : dialect_(dialect), helpers_(helpers) {
+LanePrinter::LanePrinter(const Dialect& dialect, const std::set<std::string>& features, Helpers& helpers)
+    : dialect_(dialect), helpers_(helpers) {
+  if (dialect.intrinsic_helper != nullptr) copies_ = FindAsyncCopies(features);
   uint64_t id = ~uint64_t{0};  // of no variable: they are counted from below
   for (const absl::string_view word : kTaken) names_.Define(id--, word);
   for (const MathFunction& function : MathFunctions()) {
@@ -83,11 +85,12 @@ std::string LanePrinter::PrintKernel(const Launch& launch, const DeviceKernel& k
   return out_;
 }
 
-absl::StatusOr<std::string> PrintKernels(const DeviceProgram& program, const Dialect& dialect) {
+absl::StatusOr<std::string> PrintKernels(const DeviceProgram& program, const Dialect& dialect,
+                                         const std::set<std::string>& features) {
   Helpers helpers(dialect);
   std::string kernels;
   for (size_t i = 0; i < program.launches.size(); ++i) {
-    LanePrinter printer(dialect, helpers);
+    LanePrinter printer(dialect, features, helpers);
     absl::StrAppend(&kernels, "\n", printer.PrintKernel(program.launches[i], program.kernels[i]));
     HONE_RETURN_IF_ERROR(printer.status());
   }

@@ -7,9 +7,12 @@
 //   - Quotients and remainders round down: as shifts and masks by powers of two, as C's where the dividend is proven
 //   not
 //     to be negative, through a helper otherwise.
-// The text is a function of the program and the dialect alone.
+//   - Asynchronous copies (ir/effects.h) are the intrinsics of the target. Where it has none they are made at once,
+//     which is one of the moments at which they may land, and nothing is waited for.
+// The text is a function of the program, the dialect and the features alone.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -18,8 +21,9 @@
 
 namespace hone {
 
-// FailedPrecondition for what the dialect has no words for: a tile operation of a warp, an atomic update, a cast that
-// rounds twice. The message names it.
-absl::StatusOr<std::string> PrintKernels(const DeviceProgram& program, const Dialect& dialect);
+// `features`: of the target, as FeaturesOf(GpuTarget) names them. FailedPrecondition for what the dialect has no words
+// for: a tile operation of a warp, an atomic update, a cast that rounds twice. The message names it.
+absl::StatusOr<std::string> PrintKernels(const DeviceProgram& program, const Dialect& dialect,
+                                         const std::set<std::string>& features);
 
 }  // namespace hone

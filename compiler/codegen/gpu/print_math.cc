@@ -38,7 +38,7 @@ std::string LanePrinter::MathHelper(const MathFunction& function, const std::str
     Refuse("the function ", std::string(function.name), " has neither a name in it nor an expansion");
     return "";
   }
-  LanePrinter inside(dialect_, helpers_);
+  LanePrinter inside(dialect_, {}, helpers_);
   inside.lets_are_lines_ = true;
   inside.data_.insert(x);
   const std::string value_type(ValueType(dialect_, type));

@@ -1,4 +1,5 @@
 // Statements.
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -11,11 +12,6 @@
 #include "compiler/text/text.h"
 
 namespace hone {
-namespace {
-
-constexpr int kLeastCopiedBytes = 4, kMostCopiedBytes = 16;  // by one asynchronous copy
-
-}  // namespace
 
 void LanePrinter::Line(const std::string& text) { absl::StrAppend(&out_, std::string(2 * depth_, ' '), text, "\n"); }
 void LanePrinter::Open(const std::string& text) { Line(text), ++depth_; }
@@ -100,7 +96,7 @@ void LanePrinter::StoreElement(const Buffer& buffer, const Expr& index, const Ex
 
 void LanePrinter::OnTileOp(const TileOp& op) {
   const TileIntrinsic& intrinsic = *FindTileIntrinsic(op.intrinsic);
-  const std::string text = dialect_.warp_operation == nullptr ? "" : dialect_.warp_operation(intrinsic);
+  const std::string text = dialect_.intrinsic_helper == nullptr ? "" : dialect_.intrinsic_helper(intrinsic);
   if (text.empty()) {
     return Refuse("the tile operation ", op.intrinsic,
                   intrinsic.threads > 1 ? " is done by the lanes of a warp together, for which it has no instruction"
@@ -120,7 +116,7 @@ void LanePrinter::OnEvaluate(const Evaluate& evaluate) {
   if (const std::optional<Store> copy = AsyncCopy(evaluate)) return Copy(*copy, 1);
   if (const Call* call = evaluate.value.As<Call>(); AtomicUpdate(evaluate).has_value())
     return Refuse(call->name, " has no instruction; use rfactor in place of an atomic update");
-  if (dialect_.copy_async.empty()) return;
+  if (!CommitsGroups()) return;
   if (IsCommitGroup(evaluate)) return Line(helpers_.Use("commit_copies", std::string(dialect_.commit_copies)) + "();");
   if (const std::optional<int64_t> left = WaitGroup(evaluate)) {
     const std::string count = absl::StrCat(*left);
@@ -129,11 +125,15 @@ void LanePrinter::OnEvaluate(const Evaluate& evaluate) {
   }
 }
 
+bool LanePrinter::CommitsGroups() const {
+  return std::ranges::any_of(copies_, [](const auto& copy) { return copy.second->token == AsyncToken::kGroup; });
+}
+
 void LanePrinter::CopyRun(const For& loop) {
   const Store copy = *AsyncCopy(*loop.body.As<Evaluate>());
   const IfThenElseExpr* choice = copy.value.As<IfThenElseExpr>();
   const Load& from = *(choice == nullptr ? copy.value : choice->yes).As<Load>();
-  if (dialect_.copy_async.empty()) {
+  if (copies_.empty()) {
     const int lanes = static_cast<int>(*ConstantValue(loop.extent));
     const auto run = [&](const Expr& index) {
       return MakeRamp(Substitute(index, loop.var, loop.min), IntConst(1, index.type()), lanes);
@@ -143,7 +143,7 @@ void LanePrinter::CopyRun(const For& loop) {
         choice == nullptr ? elements : IfThenElse(choice->condition, elements, MakeBroadcast(choice->no, lanes));
     return StoreLanes({copy.buffer, {run(copy.indices[0])}, value, Expr()});
   }
-  const int64_t elements = *ConstantValue(loop.extent), most = kMostCopiedBytes / copy.value.type().bytes();
+  const int64_t elements = *ConstantValue(loop.extent), most = copies_.rbegin()->first / copy.value.type().bytes();
   for (int64_t done = 0; done < elements;) {
     const Expr at = loop.min + IntConst(done, loop.var.type());
     const auto aligned = [&](const Expr& index, int64_t n) {
@@ -166,7 +166,8 @@ void LanePrinter::Copy(const Store& copy, int elements) {
   const FloatImm* fill = choice == nullptr ? nullptr : choice->no.As<FloatImm>();
   const bool fills_zero = choice == nullptr || IsConst(choice->no, 0) ||
                           (fill != nullptr && fill->value == 0 && !std::signbit(fill->value));
-  if (dialect_.copy_async.empty() || bytes < kLeastCopiedBytes || !fills_zero) {
+  const auto found = copies_.find(bytes);
+  if (found == copies_.end() || !fills_zero) {
     for (int i = 0; i < elements; ++i) {
       const auto next = [&](const Expr& index) { return index + IntConst(i, index.type()); };
       const Expr element = MakeLoad(from.buffer, {next(from.indices[0])});
@@ -175,9 +176,8 @@ void LanePrinter::Copy(const Store& copy, int elements) {
     }
     return;
   }
-  const std::string size = absl::StrCat(bytes);
-  const std::string helper =
-      helpers_.Use("copy_async_" + size, absl::StrReplaceAll(dialect_.copy_async, {{"{bytes}", size}}));
+  const TileIntrinsic& intrinsic = *found->second;
+  const std::string helper = helpers_.Use(intrinsic.name, dialect_.intrinsic_helper(intrinsic));
   const std::string to = absl::StrCat("&", Element(copy.buffer, copy.indices[0]));
   const std::string source = absl::StrCat("&", Element(from.buffer, from.indices[0]));
   if (choice == nullptr) return Line(absl::StrCat(helper, "(", to, ", ", source, ", ", bytes, ");"));

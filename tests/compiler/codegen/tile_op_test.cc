@@ -153,11 +153,12 @@ struct InstructionCase {
   std::string target() const { return TargetWith(instruction->feature); }
 };
 
-// All instructions of rows for one thread, of which those on matrices have tests of their own below.
+// All instructions of rows for one thread that tile operations apply, of which those on matrices have tests of their
+// own below.
 std::vector<InstructionCase> InstructionsOnVectors(bool matrices) {
   std::vector<InstructionCase> cases;
   for (const TileIntrinsic& row : TileIntrinsics()) {
-    if (row.threads > 1 || row.in_tiles() || row.in_rows() != matrices) continue;
+    if (row.threads > 1 || row.token != AsyncToken::kNone || row.in_tiles() || row.in_rows() != matrices) continue;
     for (const TileInstruction& instruction : row.instructions) cases.push_back({&row, &instruction});
   }
   return cases;

@@ -50,6 +50,19 @@ TEST(GpuTarget, TheClassTellsDevicesApart) {
   EXPECT_EQ(DeviceClass(*ParseGpuTarget("opencl:generic,bandwidth=7")), DeviceClass(*ParseGpuTarget("opencl:generic")));
 }
 
+TEST(GpuTarget, FeaturesAreThoseOfTheArchitecture) {
+  using Features = std::set<std::string>;
+  const auto of = [](const char* arch) { return FeaturesOf({.language = "cuda", .arch = arch, .lanes = 32}); };
+  const Features all = {"mma.sync", "ldmatrix", "cp.async"};
+  EXPECT_EQ(of("sm_70"), Features());
+  EXPECT_EQ(of("sm_75"), Features({"ldmatrix"}));
+  EXPECT_EQ(of("sm_80"), all);
+  EXPECT_EQ(of("sm_90a"), all);
+  EXPECT_EQ(of("sm_100a"), all);
+  EXPECT_EQ(FeaturesOf(*ParseGpuTarget("cuda:sm_80,lanes=16")), Features({"cp.async"})) << "which no warp makes";
+  EXPECT_EQ(FeaturesOf(*ParseGpuTarget("opencl:generic,lanes=32")), Features());
+}
+
 TEST(GpuTarget, BlocksThatDoNotFitAreRefused) {
   const GpuTarget target = *ParseGpuTarget("opencl:generic,threads=64,shared=1K");
   EXPECT_TRUE(CheckBlock(target, "k", 64, 1024).ok());

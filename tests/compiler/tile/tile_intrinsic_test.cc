@@ -108,6 +108,8 @@ INSTANTIATE_TEST_SUITE_P(
                   "fma_tile_f32 adds to its output; leave accumulates=False out"},
         UnfitCase{"Accumulates", R"(T.tile_op("zero_tile_f32", C[0:6, 0:16]))",
                   "zero_tile_f32 does not read its output; write accumulates=False"},
+        UnfitCase{"Asynchronous", R"(T.tile_op("copy_async_4", C[0, 0:4], A[0, 0, 0:4], accumulates=False))",
+                  "copy_async_4 goes on beside what follows it, which no tile operation does; write T.async_copy"},
         UnfitCase{"Param",
                   R"(T.tile_op("fma_tile_f32", C[0:6, 0:16], A[0, 0:6, 0:64], B[0:64, 0:16], params={"frob": 1}))",
                   "fma_tile_f32 has no param \"frob\""}),
@@ -137,6 +139,30 @@ TEST(TileIntrinsicTest, AnInstructionWantsItsFeatureItsExtentsAndWholePieces) {
   EXPECT_EQ(FindInstruction(dot("C[0:15], A[1, 0:4], B[1, 0:15, 0:4]"), {"avx512vnni"}), nullptr);
   EXPECT_EQ(FindInstruction(dot("C[0:8], A[1, 0:4], B[1, 0:8, 0:4]"), {"avx512vnni"})->function,
             "llvm.x86.avx512.vpdpbusd.256");
+}
+
+TEST(TileIntrinsicTest, AsynchronousCopiesTakeEachByteFromGlobalToSharedMemory) {
+  const std::map<int64_t, const TileIntrinsic*> copies = FindAsyncCopies({kAsyncCopyFeature});
+  std::map<int64_t, std::string> functions;
+  for (const auto& [bytes, row] : copies) {
+    SCOPED_TRACE(row->name);
+    functions[bytes] = row->instructions[0].function;
+    EXPECT_EQ(row->token, AsyncToken::kGroup);
+    EXPECT_EQ(row->threads, 1);
+    EXPECT_EQ(row->operands[0].scope(), Scope::kShared);
+    EXPECT_EQ(row->operands[1].scope(), Scope::kGlobal);
+    EXPECT_FALSE(row->accumulates);
+    ASSERT_EQ(row->axes.size(), 1u);
+    EXPECT_TRUE(IsConst(row->axes[0].domain.extent, bytes));
+    EXPECT_EQ(ToText(row->update), "D[n] = S[n]\n");
+    for (const TileInstruction::Operand& operand : row->instructions[0].operands)
+      EXPECT_EQ(operand.lanes * operand.type.bytes(), bytes);
+  }
+  // Past the first-level cache go 16 bytes, and no fewer.
+  EXPECT_EQ(functions, (std::map<int64_t, std::string>{{4, "cp.async.ca.shared.global"},
+                                                       {8, "cp.async.ca.shared.global"},
+                                                       {16, "cp.async.cg.shared.global"}}));
+  EXPECT_TRUE(FindAsyncCopies({kWarpProductFeature, kMatrixLoadFeature}).empty());
 }
 
 PrimFunc OnTiles(const std::string& op) {

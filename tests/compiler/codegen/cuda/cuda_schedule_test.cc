@@ -6,14 +6,19 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/cuda/cuda_cpp.h"
 #include "compiler/codegen/cuda/nvrtc.h"
+#include "compiler/codegen/device/device_kernel.h"
 #include "compiler/codegen/gpu/print_kernels.h"
 #include "compiler/text/text.h"
 #include "deploy/runtime/cuda_device.h"
@@ -42,15 +47,16 @@ hone::Device* Device() {
   return device.ok() ? device->get() : nullptr;
 }
 
-std::string Check(const SmallWorkload& workload, const PrimFunc& scheduled, const std::string& shape) {
+std::string Check(const SmallWorkload& workload, const PrimFunc& scheduled, const std::string& shape,
+                  const std::set<std::string>& features = CudaFeatures()) {
   const Reference reference(workload);
   std::vector<NdArray> got = reference.arguments();
-  const absl::Status ran = RunOnCuda(*Device(), scheduled, got);
+  const absl::Status ran = RunOnCuda(*Device(), scheduled, got, features);
   Count(shape);
   const std::string wrong = ran.ok() ? reference.Compare(got) : ran.ToString();
   if (wrong.empty()) return "";
   return absl::StrCat(workload.name, ": ", wrong, "\n", ToText(scheduled),
-                      PrintKernels(*LowerToDevice(scheduled), CudaCpp()).value_or("no text"));
+                      PrintKernels(*LowerToDevice(scheduled), CudaCpp(), features).value_or("no text"));
 }
 
 std::string CheckSchedule(uint64_t seed) {
@@ -61,7 +67,9 @@ std::string CheckSchedule(uint64_t seed) {
     return Check(drawn.workload, drawn.program, "warp product");
   }
   const ThreadSchedule drawn = DrawThreadSchedule(random);
-  return Check(drawn.workload, drawn.schedule.Program().main, drawn.shape);
+  // Of four, one as for a GPU without asynchronous copies.
+  return Check(drawn.workload, drawn.schedule.Program().main, drawn.shape,
+               seed % 4 == 3 ? std::set<std::string>() : CudaFeatures());
 }
 
 TEST(CudaSchedules, RunAndAgreeWithTheInterpreter) {
@@ -75,6 +83,25 @@ TEST(CudaSchedules, RunAndAgreeWithTheInterpreter) {
   if (seeds < 30) return;
   for (const char* shape : {"product", "pipelined product", "asynchronous product", "reduction", "softmax"})
     EXPECT_GT(counts[shape], 0) << shape;
+}
+
+// The features of the target decide, from its text on to what the driver takes.
+TEST(CudaCopies, AreAsynchronousFromAnArchitectureOn) {
+  if (!kIsFake) GTEST_SKIP() << "the text of a kernel is what the tests' own compiler makes";
+  std::stringstream text;
+  text
+      << std::ifstream(std::filesystem::path(HONE_TEST_DATA) / "compiler/codegen/gpu/golden/vector_copies.txt").rdbuf();
+  const absl::StatusOr<PrimFunc> scheduled = ParsePrimFunc(text.str().substr(0, text.str().find("----")));
+  ASSERT_TRUE(scheduled.ok()) << scheduled.status();
+  for (const auto& [arch, asynchronous] : {std::pair("sm_75", false), std::pair("sm_80", true), {"sm_90a", true}}) {
+    SCOPED_TRACE(arch);
+    GpuTarget target = *ParseGpuTarget("cuda:sm_80");
+    target.arch = arch;
+    const absl::StatusOr<CompiledKernel> kernel = CompileDeviceKernel({.main = *scheduled}, target, "k");
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    for (const char* word : {"copy_async_16(", "copy_async_4(", "commit_copies(", "wait_for_copies_"})
+      EXPECT_EQ(kernel->object.find(word) != std::string::npos, asynchronous) << word;
+  }
 }
 
 // 42 where a store far outside of all memory loses the device, by this and by every later call.

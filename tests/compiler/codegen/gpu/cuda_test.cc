@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -19,7 +21,10 @@
 #include "compiler/ir/effects.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/target/gpu_target.h"
 #include "compiler/text/text.h"
+#include "compiler/tile/tile_intrinsic.h"
+#include "tests/compiler/codegen/gpu/run_on_device.h"
 #include "tests/compiler/lower/thread_schedules.h"
 #include "tests/compiler/schedule/campaign.h"
 
@@ -36,9 +41,10 @@ class Cuda : public ::testing::Test {
     nvrtc_ = *loaded;
   }
 
-  absl::StatusOr<std::vector<CudaKernel>> Compile(const PrimFunc& scheduled, const std::string& architecture) {
+  absl::StatusOr<std::vector<CudaKernel>> Compile(const PrimFunc& scheduled, const std::string& architecture,
+                                                  const std::set<std::string>& features = CudaFeatures()) {
     HONE_ASSIGN_OR_RETURN(const DeviceProgram program, LowerToDevice(scheduled));
-    HONE_ASSIGN_OR_RETURN(const std::string source, PrintKernels(program, CudaCpp()));
+    HONE_ASSIGN_OR_RETURN(const std::string source, PrintKernels(program, CudaCpp(), features));
     const auto start = std::chrono::steady_clock::now();
     const absl::StatusOr<CudaImage> image = nvrtc_->Compile(source, architecture);
     milliseconds_.push_back(
@@ -124,6 +130,45 @@ TEST_F(Cuda, MachineCodeHasTheInstructionsOfTheProgram) {
     }
   }
   PrintMedian();
+}
+
+// The helper of a row is its one instruction, with its bytes: of 16, as the assembler forbids fewer, past the
+// first-level cache.
+TEST_F(Cuda, EveryAsynchronousCopyIsTheInstructionOfItsRow) {
+  const std::map<int64_t, const TileIntrinsic*> copies = FindAsyncCopies(CudaFeatures());
+  EXPECT_EQ(copies.size(), 3u);
+  for (const auto& [bytes, row] : copies) {
+    SCOPED_TRACE(row->name);
+    const std::string helper = CudaCpp().intrinsic_helper(*row);
+    const std::string operands = absl::StrCat(" [%0], [%1], ", bytes, ", %2;");
+    EXPECT_NE(helper.find(row->instructions[0].function + operands), std::string::npos) << helper;
+    EXPECT_EQ(helper.find("cp.async.cg") != std::string::npos, bytes == 16) << helper;
+    for (const char* architecture : kArchitectures) {
+      const absl::StatusOr<CudaImage> image = nvrtc_->Compile(
+          absl::StrCat(CudaCpp().helper, helper, "\nextern \"C\" __global__ void copy(const int* from, int* to) {\n",
+                       "  __shared__ __align__(128) int shared[4];\n  ", row->name, "(shared, from, ", bytes,
+                       ");\n}\n"),
+          architecture);
+      ASSERT_TRUE(image.ok()) << image.status();
+      absl::StatusOr<std::vector<CudaKernel>> kernels = ReadCubin(*image);
+      ASSERT_TRUE(kernels.ok()) << kernels.status();
+      EXPECT_EQ(kernels->front().instructions["LDGSTS"], 1) << ToJson(kernels->front());
+    }
+  }
+}
+
+// An architecture before asynchronous copies, which its features say: what the text with them is refused for.
+TEST_F(Cuda, CopiesArePlainWhereTheTargetHasNoOthers) {
+  const char* const before = "sm_75";
+  const std::set<std::string> features = FeaturesOf({.language = "cuda", .arch = before, .lanes = 32});
+  for (const char* program : {"asynchronous_pipeline", "vector_copies"}) {
+    SCOPED_TRACE(program);
+    absl::StatusOr<std::vector<CudaKernel>> kernels = Compile(Golden(program), before, features);
+    ASSERT_TRUE(kernels.ok()) << kernels.status();
+    EXPECT_EQ(kernels->front().instructions["LDGSTS"], 0);
+    EXPECT_GT(kernels->front().instructions["STS"], 0);
+    EXPECT_FALSE(Compile(Golden(program), before, CudaFeatures()).ok());
+  }
 }
 
 // What every helper of the dialect says to the assembler.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "compiler/lower/threads/device_program.h"
 #include "compiler/support/check.h"
 #include "compiler/text/text.h"
+#include "tests/compiler/codegen/gpu/run_on_device.h"
 
 namespace hone {
 namespace {
@@ -35,8 +37,8 @@ std::vector<std::string> GoldenFiles() {
   return files;
 }
 
-std::string Printed(const DeviceProgram& program, const Dialect& dialect) {
-  const absl::StatusOr<std::string> source = PrintKernels(program, dialect);
+std::string Printed(const DeviceProgram& program, const Dialect& dialect, const std::set<std::string>& features) {
+  const absl::StatusOr<std::string> source = PrintKernels(program, dialect, features);
   return absl::StrCat("---- ", dialect.name, "\n",
                       source.ok() ? *source : absl::StrCat(source.status().message(), "\n"));
 }
@@ -54,8 +56,8 @@ TEST_P(KernelGolden, Matches) {
   ASSERT_TRUE(scheduled.ok()) << scheduled.status();
   const absl::StatusOr<DeviceProgram> program = LowerToDevice(*scheduled);
   ASSERT_TRUE(program.ok()) << program.status();
-  const std::string printed =
-      absl::StrCat("---- launches\n", ToText(*program), Printed(*program, OpenClC()), Printed(*program, CudaCpp()));
+  const std::string printed = absl::StrCat("---- launches\n", ToText(*program), Printed(*program, OpenClC(), {}),
+                                           Printed(*program, CudaCpp(), testing::CudaFeatures()));
   if (std::getenv("HONE_UPDATE_GOLDEN") != nullptr) {
     std::ofstream(path) << whole.substr(0, line) << printed;
     return;
@@ -82,7 +84,7 @@ TEST(Kernels, ElementsOfFewerBitsAreRefusedByName) {
     const absl::StatusOr<DeviceProgram> program = LowerToDevice(*scheduled);
     ASSERT_TRUE(program.ok()) << program.status();
     for (const Dialect* dialect : {&OpenClC(), &CudaCpp()}) {
-      EXPECT_EQ(PrintKernels(*program, *dialect).status().message(),
+      EXPECT_EQ(PrintKernels(*program, *dialect, {}).status().message(),
                 absl::StrCat("there is no ", dialect->name, " for this kernel: elements of type ", type,
                              ", which it has no arithmetic for; cast them to a wider type before"));
     }

@@ -69,7 +69,7 @@ TEST_P(MathOnGpus, PrintsInEveryLanguage) {
   const DeviceProgram program = AllFunctions(GetParam());
   for (const Dialect* language : {&OpenClC(), &CudaCpp()}) {
     for (const Dialect& dialect : WithAndWithout(*language)) {
-      const absl::StatusOr<std::string> source = PrintKernels(program, dialect);
+      const absl::StatusOr<std::string> source = PrintKernels(program, dialect, {});
       ASSERT_TRUE(source.ok()) << source.status();
       const std::string helper = absl::StrCat("sigmoid_", GetParam().bits == 64 ? "float64" : "float32", "(");
       EXPECT_NE(source->find(helper), std::string::npos) << *source;
@@ -82,7 +82,7 @@ TEST_P(MathOnGpus, CompilesAsCuda) {
   if (!nvrtc.ok()) GTEST_SKIP() << nvrtc.status().message();
   const DeviceProgram program = AllFunctions(GetParam());
   for (const Dialect& dialect : WithAndWithout(CudaCpp())) {
-    const absl::StatusOr<std::string> source = PrintKernels(program, dialect);
+    const absl::StatusOr<std::string> source = PrintKernels(program, dialect, {});
     ASSERT_TRUE(source.ok()) << source.status();
     const absl::StatusOr<CudaImage> image = (*nvrtc)->Compile(*source, "sm_80");
     EXPECT_TRUE(image.ok()) << image.status() << *source;
@@ -104,7 +104,7 @@ std::string WrongOn(hone::Device& device, DType type, const Dialect& dialect) {
     args[0].Set(static_cast<int64_t>(i), kPoints[i]);
     args[1].Set(static_cast<int64_t>(i), static_cast<double>(i % 5) / 2 - 1);
   }
-  const absl::StatusOr<std::string> source = PrintKernels(program, dialect);
+  const absl::StatusOr<std::string> source = PrintKernels(program, dialect, {});
   if (!source.ok()) return source.status().ToString();
   if (const absl::Status ran = RunCode(device, program, dialect, *source, args); !ran.ok())
     return absl::StrCat(ran.ToString(), *source);

@@ -40,7 +40,7 @@ std::string CheckSchedule(uint64_t seed) {
   const std::string wrong = ran.ok() ? reference.Compare(got) : ran.ToString();
   if (wrong.empty()) return "";
   return absl::StrCat(drawn.workload.name, ": ", wrong, "\n", ToText(drawn.schedule.func()),
-                      PrintKernels(*LowerToDevice(drawn.schedule.Program().main), OpenClC()).value_or("no text"));
+                      PrintKernels(*LowerToDevice(drawn.schedule.Program().main), OpenClC(), {}).value_or("no text"));
 }
 
 TEST_F(OpenClSchedules, RunAndAgreeWithTheInterpreter) {
@@ -80,7 +80,7 @@ def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
   const Reference reference({.name = "reversed", .func = *reversed});
   const absl::StatusOr<DeviceProgram> program = LowerToDevice(*reversed);
   ASSERT_TRUE(program.ok()) << program.status();
-  const absl::StatusOr<std::string> source = PrintKernels(*program, OpenClC());
+  const absl::StatusOr<std::string> source = PrintKernels(*program, OpenClC(), {});
   ASSERT_TRUE(source.ok()) << source.status();
   const std::string barrier(OpenClC().barrier);
   const size_t at = source->find(barrier);

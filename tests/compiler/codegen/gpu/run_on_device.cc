@@ -10,6 +10,7 @@
 #include "compiler/codegen/opencl/opencl_c.h"
 #include "compiler/interp/interpreter.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/target/gpu_target.h"
 #include "deploy/runtime/opencl_device.h"
 #include "tests/compiler/schedule/campaign.h"
 
@@ -65,13 +66,23 @@ hone::Device* OpenClDeviceOfTests(std::string* why) {
 
 absl::Status RunOnOpenCl(Device& device, const PrimFunc& scheduled, std::vector<NdArray>& args) {
   HONE_ASSIGN_OR_RETURN(const DeviceProgram program, LowerToDevice(scheduled));
-  HONE_ASSIGN_OR_RETURN(const std::string source, PrintKernels(program, OpenClC()));
+  HONE_ASSIGN_OR_RETURN(const std::string source, PrintKernels(program, OpenClC(), {}));
   return RunCode(device, program, OpenClC(), source, args);
 }
 
+const std::set<std::string>& CudaFeatures() {
+  static const auto& features = *new std::set<std::string>(FeaturesOf(ParseGpuTarget("cuda:sm_80").value()));
+  return features;
+}
+
 absl::Status RunOnCuda(Device& device, const PrimFunc& scheduled, std::vector<NdArray>& args) {
+  return RunOnCuda(device, scheduled, args, CudaFeatures());
+}
+
+absl::Status RunOnCuda(Device& device, const PrimFunc& scheduled, std::vector<NdArray>& args,
+                       const std::set<std::string>& features) {
   HONE_ASSIGN_OR_RETURN(const DeviceProgram program, LowerToDevice(scheduled));
-  HONE_ASSIGN_OR_RETURN(const std::string source, PrintKernels(program, CudaCpp()));
+  HONE_ASSIGN_OR_RETURN(const std::string source, PrintKernels(program, CudaCpp(), features));
   HONE_ASSIGN_OR_RETURN(const Nvrtc* const nvrtc, Nvrtc::Load());
   HONE_ASSIGN_OR_RETURN(const CudaImage image, nvrtc->Compile(source, device.facts().architecture));
   return RunCode(device, program, CudaCpp(), image.cubin, args);

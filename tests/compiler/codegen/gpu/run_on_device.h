@@ -1,6 +1,7 @@
 // Runs a scheduled function on a device as a runner would: printed, compiled, launched.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,13 @@ absl::Status RunCode(Device& device, const DeviceProgram& program, const Dialect
 // and never before a fork: drivers have threads. Null where there is none, and then `why` says why not.
 hone::Device* OpenClDeviceOfTests(std::string* why = nullptr);
 
+// What an NVIDIA GPU of sm_80 has for tile intrinsics.
+const std::set<std::string>& CudaFeatures();
+
 // Lowered, printed and run; as CUDA C++, compiled by NVRTC for the device's architecture in between.
 absl::Status RunOnOpenCl(Device& device, const PrimFunc& scheduled, std::vector<NdArray>& args);
 absl::Status RunOnCuda(Device& device, const PrimFunc& scheduled, std::vector<NdArray>& args);
+absl::Status RunOnCuda(Device& device, const PrimFunc& scheduled, std::vector<NdArray>& args,
+                       const std::set<std::string>& features);
 
 }  // namespace hone::testing

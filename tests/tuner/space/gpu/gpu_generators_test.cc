@@ -287,7 +287,7 @@ TEST(GpuGenerators, DraftVectorsAndFewBarriersOfKernelsThatMemoryBounds) {
     ASSERT_TRUE(schedule.ok()) << schedule.status();
     const absl::StatusOr<DeviceProgram> program = LowerToDevice(schedule->Program().main);
     ASSERT_TRUE(program.ok()) << program.status();
-    const absl::StatusOr<std::string> source = PrintKernels(*program, CudaCpp());
+    const absl::StatusOr<std::string> source = PrintKernels(*program, CudaCpp(), testing::CudaFeatures());
     ASSERT_TRUE(source.ok()) << source.status();
     EXPECT_EQ(source->find("float4") != std::string::npos, kernel.vectors) << *source;
     size_t barriers = 0;

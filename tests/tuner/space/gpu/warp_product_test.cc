@@ -353,7 +353,7 @@ absl::StatusOr<DeviceProgram> ChosenByDraft(const SmallWorkload& workload, const
 // The first kernel multiplies by warps, of operands that are copied asynchronously; none spills.
 void ExpectMachineCode(const Nvrtc& nvrtc, const DeviceProgram& program, const Types& types, const char* architecture) {
   SCOPED_TRACE(absl::StrCat(types.operand, " ", architecture));
-  const absl::StatusOr<std::string> source = PrintKernels(program, CudaCpp());
+  const absl::StatusOr<std::string> source = PrintKernels(program, CudaCpp(), CudaFeatures());
   ASSERT_TRUE(source.ok()) << source.status();
   const absl::StatusOr<CudaImage> image = nvrtc.Compile(*source, architecture);
   ASSERT_TRUE(image.ok()) << image.status();

@@ -1,6 +1,7 @@
-#include "compiler/codegen/cuda/warp_operation.h"
+#include "compiler/codegen/cuda/intrinsic_helper.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 namespace hone {
 namespace {
@@ -76,13 +77,22 @@ std::string LoadMatrix(const TileIntrinsic& intrinsic) {
                       " : \"r\"(address) : \"memory\");\n", elements, "}");
 }
 
-}  // namespace
+// PTX ISA 8.5, section 9.7.8.24.
+constexpr char kCopyAsync[] = R"(void {name}(void* to, const void* from, int bytes) {
+  const unsigned int address = (unsigned int)__cvta_generic_to_shared(to);
+  asm volatile("{function} [%0], [%1], {bytes}, %2;" :: "r"(address), "l"(from), "r"(bytes) : "memory");
+})";
+std::string CopyAsync(const TileIntrinsic& intrinsic) {
+  const Buffer& to = intrinsic.operands[0];
+  return absl::StrReplaceAll(kCopyAsync, {{"{name}", intrinsic.name},
+                                          {"{function}", intrinsic.instructions[0].function},
+                                          {"{bytes}", absl::StrCat(Elements(to) * to.type().bytes())}});
+}
 
 // PTX ISA 8.5, section 9.7.14.5: mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d, a, b, c, where d may be c.
-std::string WarpOperation(const TileIntrinsic& intrinsic) {
-  if (intrinsic.threads == 32 && intrinsic.operands.size() == 2) return LoadMatrix(intrinsic);
+std::string Multiply(const TileIntrinsic& intrinsic) {
   const int64_t m = ExtentOf(intrinsic, "m"), n = ExtentOf(intrinsic, "n"), k = ExtentOf(intrinsic, "k");
-  if (intrinsic.threads != 32 || !intrinsic.accumulates || intrinsic.operands.size() != 3 || m * n * k == 0) return "";
+  if (!intrinsic.accumulates || intrinsic.operands.size() != 3 || m * n * k == 0) return "";
   const Buffer &c = intrinsic.operands[0], &a = intrinsic.operands[1], &b = intrinsic.operands[2];
   const std::string constraint = c.type().is_float() ? "\"+f\"" : "\"+r\"";
   std::string sums, sum_operands;
@@ -99,6 +109,14 @@ std::string WarpOperation(const TileIntrinsic& intrinsic) {
                       sum, ".", PtxType(a.type()), ".", PtxType(b.type()), ".", sum, "\"\n               \" ", sums,
                       ", ", left.registers, ", ", right.registers, ", ", sums, ";\"\n               : ", sum_operands,
                       "\n               : ", left.operands, ",\n                 ", right.operands, ");\n}");
+}
+
+}  // namespace
+
+std::string IntrinsicHelper(const TileIntrinsic& intrinsic) {
+  if (intrinsic.token == AsyncToken::kGroup) return CopyAsync(intrinsic);
+  if (intrinsic.threads != 32) return "";
+  return intrinsic.operands.size() == 2 ? LoadMatrix(intrinsic) : Multiply(intrinsic);
 }
 
 }  // namespace hone
