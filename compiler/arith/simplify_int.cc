@@ -1,6 +1,7 @@
 // Integer expressions to sums: the rules of floordiv, floormod, min and max.
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <numeric>
 
 #include "absl/container/inlined_vector.h"
@@ -151,8 +152,30 @@ Sum Analyzer::Impl::Linear(const Expr& e) {
     }
     case BinaryOp::kMin:
     case BinaryOp::kMax: return Choose(op->op, ToSum(op->a), ToSum(op->b), e.type());
+    case BinaryOp::kBitXor: return ExclusiveOr(e);
     default: return AtomOf(e);
   }
+}
+
+// x ^ x is 0, whatever stands between: layouts that spread rows over banks are undone by themselves.
+Sum Analyzer::Impl::ExclusiveOr(const Expr& e) {
+  std::vector<Sum> left;
+  const std::function<void(const Expr&)> add = [&](const Expr& part) {
+    const Binary* op = part.As<Binary>();
+    if (op != nullptr && op->op == BinaryOp::kBitXor) {
+      add(op->a);
+      return add(op->b);
+    }
+    Sum sum = ToSum(part);
+    const auto same = std::ranges::find_if(left, [&](const Sum& other) { return CompareSums(sum, other) == 0; });
+    if (same == left.end()) left.push_back(std::move(sum));
+    else left.erase(same);
+  };
+  add(e);
+  Expr kept = IntConst(0, e.type());
+  for (const Sum& sum : left) kept = MakeBinary(BinaryOp::kBitXor, kept, Materialize(sum, e.type()));
+  const Binary* op = kept.As<Binary>();
+  return op != nullptr && op->op == BinaryOp::kBitXor ? Sum::Atom(kept) : Linear(kept);
 }
 
 Sum Analyzer::Impl::AtomOf(const Expr& e) {

@@ -142,6 +142,17 @@ TEST(Analyzer, BitsOfBothSides) {
   }
 }
 
+TEST(Analyzer, EqualBitsCancel) {
+  const Var i("i"), j("j");
+  const Analyzer known;
+  const auto exclusive = [](const Expr& a, const Expr& b) { return MakeBinary(BinaryOp::kBitXor, a, b); };
+  EXPECT_TRUE(IsConst(known.Simplify(exclusive(i, i)), 0));
+  EXPECT_EQ(ToText(known.Simplify(exclusive(exclusive(Expr(i) * 2 + 1, j), j))), ToText(Expr(i) * 2 + 1));
+  EXPECT_EQ(ToText(known.Simplify(exclusive(j, exclusive(i, j)))), "i");
+  EXPECT_EQ(ToText(known.Simplify(exclusive(i, j))), ToText(exclusive(i, j)));
+  EXPECT_EQ(ToText(known.Simplify(exclusive(exclusive(i, i), exclusive(i, i + j)))), ToText(exclusive(i, i + j)));
+}
+
 TEST(Analyzer, TailOfATile) {
   const Var o("o"), x("x"), n("n");
   Analyzer known;
