@@ -1,4 +1,4 @@
-// The daemon under load, with open jobs.
+// The daemon under load, with open jobs. Those of a soak end by their own limits, and others come in their place.
 #pragma once
 
 #include <sys/types.h>
@@ -14,11 +14,16 @@ namespace hone {
 
 v1::Workload WorkloadOf(int job);
 
+// A job of a soak lives for so many of the rounds that have a fault each.
+inline constexpr int kSecondsOfRound = 5, kRoundsOfJob = 60;
+
 class LoadedDaemon {
  public:
   LoadedDaemon(const LoadBenchOptions& options, const TempFolder& folder);
   // On the database as it is.
   void Start();
+  // As many jobs as a soak's daemon ends between two faults: each a task of its own.
+  void SubmitMore();
 
   // Its page of metrics.
   std::string Page() const;
@@ -37,7 +42,10 @@ class LoadedDaemon {
   const std::string& database() const { return database_; }
 
  private:
+  void SubmitJob(double max_seconds);
+
   const LoadBenchOptions& options_;
+  int submitted_ = 0;
   const int port_;
   const std::string database_, full_disk_;
   std::unique_ptr<HonedProcess> honed_;

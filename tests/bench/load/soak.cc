@@ -97,10 +97,11 @@ int Soak(const LoadBenchOptions& options, const TempFolder& folder) {
   int faults = 0;
   const absl::Time began = absl::Now(), end = began + absl::Minutes(options.soak_minutes);
   for (int rounds = 0; absl::Now() < end; ++rounds) {
-    absl::SleepFor(absl::Seconds(5));
+    absl::SleepFor(absl::Seconds(kSecondsOfRound));
     const bool settled = absl::Now() - began > (end - began) / 3;
     DoSomeFault(random, load, daemon, !settled);
     daemon.CheckRuns();
+    daemon.SubmitMore();
     ++faults;
     const double hours = absl::ToDoubleHours(absl::Now() - began);
     if (settled) memory.emplace_back(hours, daemon.MemoryMiB());
