@@ -74,7 +74,7 @@ struct Analyzer::Impl {
   Sum ToSum(const Expr& e);   // canonical, pieces recombined; e is of index type
   Sum Linear(const Expr& e);  // the same before recombination
   void Accumulate(const Expr& e, int64_t scale, Sum& into);
-  Sum AtomOf(const Expr& e);                            // e's children simplified, e itself one term
+  Sum AtomOf(const Expr& e);  // e's children simplified, e itself one term
   Sum ExclusiveOr(const Expr& e);
   Sum Product(const Sum& a, const Sum& b, DType type);  // here and below: the type new atoms get
   Sum Div(const Sum& s, int64_t divisor);               // floor, divisor not 0

@@ -128,7 +128,7 @@ struct Access {
 struct BufferInfo {
   Buffer buffer;
   DType storage;          // the element type in memory: float64 for floats in double accumulation
-  std::vector<int> dims;  // slots of the sizes
+  std::vector<int> dims;  // slots of the sizes; first the number of warps where each has an instance of its own
   int param = -1;
   bool written = false;  // by any code: elements of others cannot be raced for
 };

@@ -97,6 +97,10 @@ absl::Status Compiler::Shape(int index) {
   if (!buffer.type().is_scalar())
     return absl::UnimplementedError(absl::StrCat("buffer ", buffer.name(), " of vectors"));
   std::vector<int> dims;
+  if (in_launch_ && buffer.scope() == Scope::kWarp && NumWarps(threads_) > 1) {
+    dims.push_back(IntSlot(NumWarps(threads_)));
+    of_warps_.insert(buffer.id());
+  }
   for (const Expr& extent : buffer.shape()) {
     HONE_ASSIGN_OR_RETURN(const int slot, Expression(extent));
     dims.push_back(slot);

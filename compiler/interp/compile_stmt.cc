@@ -36,6 +36,7 @@ absl::Status Compiler::Do(const For& n) {
   }
   const bool launches = StartsLaunch(n);
   if (launches) {
+    HONE_RETURN_IF_ERROR(CountWarps(n));
     Emit(Op::kLaunch);
     in_launch_ = true;
   }

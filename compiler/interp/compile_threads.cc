@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +21,54 @@ bool Compiler::StartsLaunch(const For& n) const {
   return ContainsBarrier(n.body) || ContainsCollective(n.body) || (!ContainsBlock(n.body) && block_.empty());
 }
 
+absl::Status Compiler::CountWarps(const For& launch) {
+  threads_ = {1, 1, 1};
+  bool of_warps = false;
+  std::string not_constant;
+  const auto count = [&](const For& loop) {
+    const size_t axis = ThreadAxisNumber(loop.thread);
+    if (axis == threads_.size()) return;
+    const std::optional<int64_t> extent = ConstantValue(loop.extent);
+    if (extent.has_value() && IsConst(loop.min, 0)) threads_[axis] = std::max(threads_[axis], *extent);
+    if (!extent.has_value() || !IsConst(loop.min, 0)) not_constant = loop.thread;
+  };
+  count(launch);
+  ForEachStmt(launch.body, [&](const Stmt& s) {
+    if (const For* loop = s.As<For>()) count(*loop);
+    if (const Alloc* alloc = s.As<Alloc>()) of_warps |= alloc->buffer.scope() == Scope::kWarp;
+    if (const BlockRealize* realize = s.As<BlockRealize>()) {
+      of_warps |= std::ranges::any_of(realize->block.allocs, [](const Buffer& b) { return b.scope() == Scope::kWarp; });
+    }
+    return true;
+  });
+  if (!of_warps || not_constant.empty()) return absl::OkStatus();
+  return Error(absl::StrCat("warps have memory of their own, and how many threads there are along ", not_constant,
+                            " is not known"));
+}
+
+absl::StatusOr<int> Compiler::WarpOf(const Buffer& buffer) {
+  if (!of_warps_.contains(buffer.id())) {
+    return Error(absl::StrCat("buffer ", buffer.name(),
+                              ", in scope warp, is allocated outside of the launch that uses "
+                              "it, where there are no warps"));
+  }
+  int number = IntSlot(0);
+  for (size_t axis = threads_.size(); axis-- > 0;) {
+    if (threads_[axis] == 1) continue;
+    if (thread_slots_[axis] < 0) {
+      return Error(absl::StrCat("buffer ", buffer.name(), ", in scope warp, is used outside of the loop over ",
+                                std::string(kThreadAxes[axis]), ", where nobody is of one warp alone"));
+    }
+    const int outside = NewSlots(1), sum = NewSlots(1);
+    Emit(Op::kMulI64, 1, outside, number, IntSlot(threads_[axis]));
+    Emit(Op::kAddI64, 1, sum, outside, thread_slots_[axis]);
+    number = sum;
+  }
+  const int warp = NewSlots(1);
+  Emit(Op::kFloorDivI, 1, warp, number, IntSlot(kWarpThreads), TypeIndex(DType::Int(64)));
+  return warp;
+}
+
 // The loop's iterations run side by side, from barrier to barrier.
 absl::Status Compiler::ForkThreads(const For& n, int min, int var, int end) {
   for (const int open : open_forks_) {
@@ -34,12 +84,14 @@ absl::Status Compiler::ForkThreads(const For& n, int min, int var, int end) {
   const std::vector<LoopAround> outside =
       open_forks_.empty() ? std::exchange(loops_around_, {}) : std::vector<LoopAround>();
   open_forks_.push_back(fork);
+  thread_slots_.at(ThreadAxisNumber(n.thread)) = var;
   const int start = Emit(Op::kFork, 1, 0, var, end);
   code_.instrs.back().aux = static_cast<uint16_t>(fork);
   HONE_RETURN_IF_ERROR(Statement(n.body));
   Emit(Op::kThreadEnd);
   Land(start);
   open_forks_.pop_back();
+  thread_slots_.at(ThreadAxisNumber(n.thread)) = -1;
   if (open_forks_.empty()) loops_around_ = outside;
   return absl::OkStatus();
 }
@@ -53,7 +105,7 @@ absl::Status Compiler::AllocateShared(const Stmt& body) {
       shared.insert(shared.end(), realize->block.allocs.begin(), realize->block.allocs.end());
     return true;
   });
-  std::erase_if(shared, [](const Buffer& b) { return b.scope() != Scope::kShared; });
+  std::erase_if(shared, [](const Buffer& b) { return !IsSharedByThreads(b.scope()); });
   for (const Buffer& b : shared) {
     HONE_RETURN_IF_ERROR(Allocate(b));
     shared_.insert(b.id());

@@ -7,6 +7,7 @@
 //   compile_elements.cc  single elements of buffers
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "compiler/interp/bytecode.h"
+#include "compiler/ir/thread_axes.h"
 
 namespace hone::interp {
 
@@ -89,6 +91,10 @@ class Compiler {
 
   // ---- Launches
   bool StartsLaunch(const For& n) const;
+  // Notes how many threads a block of the launch has, where their warps have buffers of their own.
+  absl::Status CountWarps(const For& launch);
+  // The number of the warp whose instance of the buffer is accessed.
+  absl::StatusOr<int> WarpOf(const Buffer& buffer);
   absl::Status ForkThreads(const For& n, int min, int var, int end);
   absl::Status AllocateShared(const Stmt& body);
   BarrierCode Meeting() const;
@@ -135,7 +141,10 @@ class Compiler {
   bool in_launch_ = false;
   std::vector<LoopAround> loops_around_;  // since the outermost fork
   std::vector<int> open_forks_;
-  std::set<uint64_t> shared_;  // buffers that were allocated in front of the threads that share them
+  std::set<uint64_t> shared_;          // buffers that were allocated in front of the threads that share them
+  ThreadExtents threads_ = {1, 1, 1};  // of a block of the launch
+  std::array<int, 3> thread_slots_ = {-1, -1, -1};  // of the loops over threadIdx around; -1: there is none
+  std::set<uint64_t> of_warps_;                     // buffers whose first dimension in memory is the warp
 };
 
 }  // namespace hone::interp

@@ -189,11 +189,12 @@ std::string_view ToText(Scope scope) {
     case Scope::kThread: return "local.thread";
     case Scope::kRegister: return "local";
     case Scope::kShared: return "shared";
+    case Scope::kWarp: return "warp";
   }
   return "";
 }
 std::optional<Scope> ParseScope(std::string_view text) {
-  for (const Scope scope : {Scope::kGlobal, Scope::kThread, Scope::kRegister, Scope::kShared}) {
+  for (const Scope scope : {Scope::kGlobal, Scope::kThread, Scope::kRegister, Scope::kShared, Scope::kWarp}) {
     if (text == ToText(scope)) return scope;
   }
   return std::nullopt;

@@ -84,9 +84,12 @@ class Var {
 //   kThread    memory of one parallel task: scratch that stays in its caches
 //   kRegister  registers of one task: every index must be a constant once the program is lowered
 //   kShared    shared memory of a GPU block
-enum class Scope : uint8_t { kGlobal, kThread, kRegister, kShared };
-std::string_view ToText(Scope scope);  // "global", "local.thread", "local", "shared"
+//   kWarp      shared memory of which every warp of a block (ir/thread_axes.h) has an instance of its own
+enum class Scope : uint8_t { kGlobal, kThread, kRegister, kShared, kWarp };
+std::string_view ToText(Scope scope);  // "global", "local.thread", "local", "shared", "warp"
 std::optional<Scope> ParseScope(std::string_view text);
+// Returns whether threads of a block see what others of it write there.
+constexpr bool IsSharedByThreads(Scope scope) { return scope == Scope::kShared || scope == Scope::kWarp; }
 
 // A buffer is its own identity, as a variable is. Row-major and contiguous: layouts are made by changing the shape
 // (transform_layout), so that an index is enough to find an element.

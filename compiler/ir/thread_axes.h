@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 namespace hone {
@@ -11,5 +13,36 @@ inline constexpr std::array<std::string_view, 3> kBlockAxes = {"blockIdx.x", "bl
 inline constexpr std::array<std::string_view, 3> kThreadAxes = {"threadIdx.x", "threadIdx.y", "threadIdx.z"};
 // Iterations of a thread that are written as if they were threads.
 inline constexpr std::array<std::string_view, 3> kVirtualThreadAxes = {"vthread.x", "vthread.y", "vthread.z"};
+
+// A warp is 32 threads of a block whose numbers follow one another from a multiple of 32 on; the number of a thread is
+// x + extent_x * (y + extent_y * z).
+inline constexpr int64_t kWarpThreads = 32;
+
+// Along x, y and z; 1 where no loop is bound to the axis.
+using ThreadExtents = std::array<int64_t, 3>;
+
+constexpr int64_t NumWarps(const ThreadExtents& threads) {
+  return (threads[0] * threads[1] * threads[2] + kWarpThreads - 1) / kWarpThreads;
+}
+
+// What threads that differ in their place on one axis alone are to each other.
+//   kLanes  lanes of one warp
+//   kWarps  threads of several warps
+//   kBoth   some the one, some the other
+enum class WarpAxis : uint8_t { kLanes, kWarps, kBoth };
+constexpr WarpAxis WarpAxisOf(const ThreadExtents& threads, size_t axis) {
+  int64_t inside = 1;  // threads that differ on the axes before it
+  for (size_t i = 0; i < axis; ++i) inside *= threads[i];
+  const bool one_warp = NumWarps(threads) == 1 || kWarpThreads % (inside * threads[axis]) == 0;
+  if (one_warp || threads[axis] == 1) return WarpAxis::kLanes;
+  return inside % kWarpThreads == 0 ? WarpAxis::kWarps : WarpAxis::kBoth;
+}
+
+// The number in kThreadAxes; their size for what is none of them.
+constexpr size_t ThreadAxisNumber(std::string_view name) {
+  size_t axis = 0;
+  while (axis < kThreadAxes.size() && kThreadAxes[axis] != name) ++axis;
+  return axis;
+}
 
 }  // namespace hone

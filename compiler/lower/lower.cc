@@ -40,9 +40,10 @@ absl::Status CheckSupported(const PrimFunc& func) {
                                                           ", which a CPU does not have; use parallel"));
     } else if (const BlockRealize* realize = s.As<BlockRealize>()) {
       for (const Buffer& b : realize->block.allocs) {
-        if (b.scope() == Scope::kShared) {
-          status = absl::FailedPreconditionError(
-              absl::StrCat("buffer ", b.name(), " is in shared memory, which a CPU does not have"));
+        if (IsSharedByThreads(b.scope())) {
+          status = absl::FailedPreconditionError(absl::StrCat("buffer ", b.name(), " is in ",
+                                                              b.scope() == Scope::kWarp ? "a warp's" : "shared",
+                                                              " memory, which a CPU does not have"));
         }
       }
     }

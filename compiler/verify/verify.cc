@@ -467,7 +467,7 @@ class Verifier {
     HONE_RETURN_IF_ERROR(CheckNode(copy));
     const IfThenElseExpr* choice = copy.value.As<IfThenElseExpr>();
     const Buffer& from = (choice == nullptr ? copy.value : choice->yes).As<Load>()->buffer;
-    if (copy.buffer.scope() == Scope::kShared && from.scope() == Scope::kGlobal && copy.value.type().is_scalar())
+    if (IsSharedByThreads(copy.buffer.scope()) && from.scope() == Scope::kGlobal && copy.value.type().is_scalar())
       return absl::OkStatus();
     return Broken("async-copy",
                   absl::StrCat("from ", from.name(), " in scope ", std::string(ToText(from.scope())), " to ",

@@ -1,9 +1,11 @@
 #include <limits>
 #include <set>
+#include <vector>
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/arith/interval_set.h"
 #include "compiler/arith/linear.h"
+#include "compiler/ir/thread_axes.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
 
@@ -100,18 +102,18 @@ class Compact {
       const ConstraintScope inside(known_, True());  // that the loop runs at all is known inside it alone
       known_.Bind(loop->var, Range{loop->min, loop->extent});
       outer_.insert(loop->var);
-      if (loop->thread.starts_with("threadIdx")) threads_[loop->var] = Range{loop->min, loop->extent};
-      return MapChildren(
+      if (loop->thread.starts_with("threadIdx")) threads_.push_back(loop);
+      Stmt made = MapChildren(
           stmt, [&](const Stmt& s) { return Visit(s); }, [](const Expr& e) { return e; });
+      if (loop->thread.starts_with("threadIdx")) threads_.pop_back();
+      return made;
     }
     if (const Let* let = stmt.As<Let>()) outer_.insert(let->var);
     const Alloc* alloc = stmt.As<Alloc>();
     if (alloc == nullptr)
       return MapChildren(
           stmt, [&](const Stmt& s) { return Visit(s); }, [](const Expr& e) { return e; });
-    // The threads of a block have one such buffer together.
-    const bool shared = alloc->buffer.scope() == Scope::kShared;
-    Touched touched(alloc->buffer, shared ? threads_ : VarRanges(), known_);
+    Touched touched(alloc->buffer, ThreadsThatShare(alloc->buffer.scope()), known_);
     touched.Visit(alloc->body);
     const std::optional<std::vector<Range>> region = touched.Region();
     if (!region.has_value() || !Shrinks(alloc->buffer, *region)) {
@@ -121,6 +123,20 @@ class Compact {
   }
 
  private:
+  // The loops over axes around, of threads that have one such buffer together.
+  VarRanges ThreadsThatShare(Scope scope) const {
+    ThreadExtents extents = {1, 1, 1};
+    for (const For* loop : threads_)
+      extents.at(ThreadAxisNumber(loop->thread)) = ConstantValue(loop->extent).value_or(1);
+    VarRanges shared;
+    for (const For* loop : threads_) {
+      const bool of_several =
+          scope == Scope::kWarp && WarpAxisOf(extents, ThreadAxisNumber(loop->thread)) == WarpAxis::kWarps;
+      if (IsSharedByThreads(scope) && !of_several) shared[loop->var] = Range{loop->min, loop->extent};
+    }
+    return shared;
+  }
+
   // Ends of the region may mention only what is defined around the Alloc.
   bool Shrinks(const Buffer& buffer, const std::vector<Range>& region) const {
     int64_t elements = 1;
@@ -172,7 +188,7 @@ class Compact {
 
   Analyzer known_;
   std::set<Var> outer_;
-  VarRanges threads_;  // the loops over axes of threads around
+  std::vector<const For*> threads_;  // the loops over axes of threads around
 };
 
 }  // namespace

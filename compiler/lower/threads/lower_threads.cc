@@ -41,6 +41,7 @@ std::span<const ThreadPass> ThreadPasses() {
       OnBody("simplify", Simplify),
       OnBody("compact_allocations", CompactAllocations),
       {"align_storage", [](PrimFunc func) -> absl::StatusOr<PrimFunc> { return AlignStorage(std::move(func)); }},
+      OnBodyOrRefused("share_warps", ShareWarps),
       OnBodyOrRefused("pipeline_loops", PipelineLoops),
       OnBody("simplify_again", Simplify),
       OnBodyOrRefused("insert_barriers", InsertBarriers),

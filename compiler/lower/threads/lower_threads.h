@@ -8,7 +8,8 @@
 //     first alone (if threadIdx_x == 0) where others see it.
 //   - A reduction over a loop that is bound to threadIdx has become one in registers and a few rounds in shared memory.
 //   - Allocations are shrunk to what is alive at once. An Alloc of shared memory is the block's, wherever it stands; it
-//     holds what all threads of the block touch. Other allocations are a thread's own.
+//     holds what all threads of the block touch, of every warp apart where it was in scope warp. Other allocations are
+//     a thread's own.
 //   - A loop with the annotations of a software pipeline has become a prologue, a steady loop and an epilogue, with
 //     asynchronous copies where they are asked for (pipeline.h).
 //   - A barrier stands wherever a thread may touch what another touched before, one of them writing.
@@ -55,6 +56,11 @@ absl::StatusOr<Stmt> MakeLaunches(const Stmt& body);
 //       part[0] = parts[0, 0];  ..  part[0] += parts[0, 3];  if tx == 0: C[0] = part[0]
 // Where threads along threadIdx.x reduce other elements those are neighbours in memory: all[tx, threadIdx_x].
 absl::StatusOr<Stmt> ReduceAcrossThreads(const Stmt& body);
+
+// Memory of warps is shared memory that has an instance for each warp of a block.
+//   for ty in 4: for tx in 32: (S = alloc(32) of each warp;  S[tx] = ..)
+//   =>  for ty in 4: for tx in 32: (S = alloc(4, 32) shared;  S[ty, tx] = ..)
+absl::StatusOr<Stmt> ShareWarps(const Stmt& body);
 
 // Puts barriers between what threads of a launch write and others read or write after it, as few as a walk in order
 // finds: in front of the outermost statement that needs one, and in loops whose next iteration needs one.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -36,8 +37,8 @@ using Chain = std::vector<const For*>;
 // The accesses of the buffers of one launch, and what they allow.
 class Sharing {
  public:
-  // `own`: what the launch allocates, filled in.
-  explicit Sharing(std::set<Buffer>& own) : own_(own) {}
+  // `own`: what the launch allocates, filled in. `threads`: those of a block.
+  Sharing(std::set<Buffer>& own, const ThreadExtents& threads) : own_(own), threads_(threads) {}
 
   void Visit(const Stmt& stmt) {
     const For* loop = stmt.As<For>();
@@ -78,6 +79,7 @@ class Sharing {
     bool started = false;
     const For* blocks = nullptr;  // a loop over an axis of blocks, of threads, around some accesses but not all
     const For* threads = nullptr;
+    const For* warps = nullptr;  // the same of an axis along which there are several
   };
 
   void Note(const Buffer& buffer, bool writes) {
@@ -91,8 +93,12 @@ class Sharing {
     size_t same = 0;
     while (same < uses.common.size() && same < chain_.size() && uses.common[same] == chain_[same]) ++same;
     for (const Chain* chain : {&uses.common, &chain_}) {
-      for (size_t i = same; i < chain->size(); ++i)
-        ((*chain)[i]->thread[0] == 'b' ? uses.blocks : uses.threads) = (*chain)[i];
+      for (size_t i = same; i < chain->size(); ++i) {
+        const For* loop = (*chain)[i];
+        (IsOverBlocks(*loop) ? uses.blocks : uses.threads) = loop;
+        if (IsOverThreads(*loop) && WarpAxisOf(threads_, ThreadAxisNumber(loop->thread)) != WarpAxis::kLanes)
+          uses.warps = loop;
+      }
     }
     uses.common.resize(same);
   }
@@ -111,7 +117,14 @@ class Sharing {
                        " over ", uses.blocks->thread, "), which nothing orders; put both under one loop over ",
                        uses.blocks->thread);
     }
-    if (uses.threads != nullptr && own && buffer.scope() != Scope::kShared && !IsOwnOfEachThread(nest, buffer)) {
+    if (uses.warps != nullptr && own && buffer.scope() == Scope::kWarp) {
+      return CannotRun(name, ", is made and used under several loops over threads of several warps (loop ",
+                       uses.warps->var.name(), " over ", uses.warps->thread,
+                       "), and a warp sees only its own; put both under one loop over ", uses.warps->thread,
+                       ", with a divisor of ", kWarpThreads,
+                       " threads along the axes before it, or give it the scope shared");
+    }
+    if (uses.threads != nullptr && own && !IsSharedByThreads(buffer.scope()) && !IsOwnOfEachThread(nest, buffer)) {
       return CannotRun(name, ", is made and used under several loops over threads (loop ", uses.threads->var.name(),
                        " over ", uses.threads->thread, "), and a thread sees only its own; give it the scope shared");
     }
@@ -119,6 +132,7 @@ class Sharing {
   }
 
   std::set<Buffer>& own_;
+  const ThreadExtents threads_;
   std::map<Buffer, Uses> uses_;
   Chain chain_;
 };
@@ -134,7 +148,7 @@ class Launch {
  public:
   absl::StatusOr<Stmt> Make(const Stmt& nest) {
     HONE_RETURN_IF_ERROR(CollectAxes(nest));
-    Sharing sharing(own_);
+    Sharing sharing(own_, threads_);
     sharing.Visit(nest);
     HONE_RETURN_IF_ERROR(sharing.Check(nest));
     if (const std::optional<std::string> conflict = BlockConflict(nest)) {
@@ -161,6 +175,7 @@ class Launch {
                            " over ", ToText(loop->extent), "; an axis has a constant extent and starts at 0");
       } else if (axis.first == nullptr) {
         axis = {Var(absl::StrReplaceAll(loop->thread, {{".", "_"}}), loop->var.type()), loop};
+        if (IsOverThreads(*loop)) threads_.at(ThreadAxisNumber(loop->thread)) = *extent;
       } else if (ConstantValue(axis.first->extent) != extent) {
         status = CannotRun("loop ", loop->var.name(), " over ", loop->thread, " has the extent ", *extent, ", loop ",
                            axis.first->var.name(), " of the same launch ", *ConstantValue(axis.first->extent),
@@ -247,17 +262,14 @@ class Launch {
                             ", both over ", axis, "; a thread has one place on it");
       }
     }
-    bool seen_by_threads = false, seen_by_blocks = false, own = false;
-    for (const BufferRegion& write : block.writes) {
-      const bool outside = !own_.contains(write.buffer);
-      seen_by_blocks |= outside;
-      seen_by_threads |= outside || write.buffer.scope() == Scope::kShared;
-      own |= !outside && write.buffer.scope() != Scope::kShared;
-    }
+    CheckWarps(block, of_axis);
     Expr condition = True();
     for (const auto& [name, axis] : axes_) {
-      if (of_axis.contains(name) || !(name[0] == 'b' ? seen_by_blocks : seen_by_threads)) continue;
-      if (own) {
+      const auto is_seen = [&, &axis_name = name](const BufferRegion& write) {
+        return IsSeenAlong(axis_name, write.buffer);
+      };
+      if (of_axis.contains(name) || std::ranges::none_of(block.writes, is_seen)) continue;
+      if (!std::ranges::all_of(block.writes, is_seen)) {
         status_ = CannotRun("block ", block.name, " does not depend on ", name,
                             ", and writes memory that all threads see "
                             "together with a thread's own; make it two blocks");
@@ -267,7 +279,37 @@ class Launch {
     return condition;
   }
 
+  WarpAxis WarpAxisAlong(const std::string& axis) const { return WarpAxisOf(threads_, ThreadAxisNumber(axis)); }
+
+  // Whether blocks, or threads, that differ in their place on the axis see what the others write there.
+  bool IsSeenAlong(const std::string& axis, const Buffer& buffer) const {
+    if (!own_.contains(buffer)) return true;
+    if (axis.starts_with("blockIdx")) return false;
+    const bool same_warp = buffer.scope() == Scope::kWarp && WarpAxisAlong(axis) == WarpAxis::kLanes;
+    return buffer.scope() == Scope::kShared || same_warp;
+  }
+
+  // Each warp fills its own: the first lane alone where lanes would make the same, and no warp a part of a sum.
+  void CheckWarps(const Block& block, const std::map<std::string, Var>& of_axis) {
+    for (const BufferRegion& write : block.writes) {
+      if (write.buffer.scope() != Scope::kWarp || !own_.contains(write.buffer)) continue;
+      for (const auto& [name, axis] : axes_) {
+        if (!name.starts_with("threadIdx") || WarpAxisAlong(name) == WarpAxis::kLanes) continue;
+        const bool sums = std::ranges::any_of(block.iters, [&, &axis_name = name](const IterVar& iter) {
+          const Loops& loops = depends_[iter.var];
+          return iter.kind != IterKind::kSpatial &&
+                 std::ranges::any_of(loops, [&](const auto& loop) { return loop.second == axis_name; });
+        });
+        if (!sums && (of_axis.contains(name) || WarpAxisAlong(name) == WarpAxis::kWarps)) continue;
+        status_ = CannotRun("block ", block.name, sums ? " reduces over " : " does not depend on ", name,
+                            ", along which threads are of several warps, and writes ", write.buffer.name(),
+                            ", of which each warp has its own; give it the scope shared");
+      }
+    }
+  }
+
   std::map<std::string, Axis> axes_;
+  ThreadExtents threads_ = {1, 1, 1};
   std::set<Buffer> own_;
   std::map<Var, Loops> depends_;
   Loops used_;  // by the blocks around

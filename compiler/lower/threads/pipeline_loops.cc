@@ -9,6 +9,7 @@
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/effects.h"
 #include "compiler/ir/visit.h"
+#include "compiler/lower/threads/leading_index.h"
 #include "compiler/lower/threads/pipeline.h"
 #include "compiler/support/check.h"
 #include "compiler/support/status_macros.h"
@@ -58,33 +59,8 @@ void CollectTouches(const Stmt& stmt, std::map<Buffer, Touch>& touches) {
 
 // The part with its buffers in the versions of one iteration.
 Stmt WithVersions(const Stmt& stmt, const std::map<Buffer, Buffer>& versioned, const Expr& iteration) {
-  const auto version = [&](const Buffer& buffer) { return FloorMod(iteration, buffer.shape()[0]); };
-  const auto indices = [&](const Buffer& buffer, const std::vector<Expr>& old) {
-    std::vector<Expr> placed = {version(buffer)};
-    placed.insert(placed.end(), old.begin(), old.end());
-    return placed;
-  };
-  const Stmt loaded = RewriteExprs(stmt, [&](const Expr& e) -> std::optional<Expr> {
-    const Load* load = e.As<Load>();
-    if (load == nullptr || !versioned.contains(load->buffer)) return std::nullopt;
-    const Buffer& buffer = versioned.at(load->buffer);
-    return MakeLoad(buffer, indices(buffer, load->indices), load->mask);
-  });
-  return RewriteBottomUp(loaded, [&](const Stmt& s) -> std::optional<Stmt> {
-    if (const Store* store = s.As<Store>(); store != nullptr && versioned.contains(store->buffer)) {
-      const Buffer& buffer = versioned.at(store->buffer);
-      return Stmt::Make(Store{buffer, indices(buffer, store->indices), store->value, store->mask});
-    }
-    const TileOp* op = s.As<TileOp>();
-    if (op == nullptr) return std::nullopt;
-    TileOp placed = *op;
-    for (BufferRegion& operand : placed.operands) {
-      if (!versioned.contains(operand.buffer)) continue;
-      operand.buffer = versioned.at(operand.buffer);
-      operand.region.insert(operand.region.begin(), Range{version(operand.buffer), IntConst(1)});
-    }
-    return Stmt::Make(std::move(placed));
-  });
+  return WithLeadingIndex(stmt, versioned,
+                          [&](const Buffer& buffer) { return FloorMod(iteration, buffer.shape()[0]); });
 }
 
 class Pipeline {

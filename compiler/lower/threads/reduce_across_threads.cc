@@ -79,7 +79,7 @@ class Rewriter {
     if (launch) outside_launch_ = loops_.size();
     if (loop != nullptr && loop->kind != ForKind::kThreadBinding) loops_.push_back(loop);
     const Alloc* alloc = stmt.As<Alloc>();
-    if (alloc != nullptr && !axes_.empty() && alloc->buffer.scope() != Scope::kShared) own_.insert(alloc->buffer);
+    if (alloc != nullptr && !axes_.empty() && !IsSharedByThreads(alloc->buffer.scope())) own_.insert(alloc->buffer);
     const BlockRealize* realize = stmt.As<BlockRealize>();
     if (realize != nullptr && ReducesAcross(*realize)) return Close(Reduce(*realize), Var());
     const Stmt mapped = MapChildren(

@@ -18,6 +18,18 @@ VarRanges RangesAround(const ProgramIndex& index, int node) {
   return ranges;
 }
 
+std::optional<ThreadExtents> ThreadsAround(const ProgramIndex& index, int node) {
+  ThreadExtents threads = {1, 1, 1};
+  for (int n = node; n >= 0; n = index.parent(n)) {
+    const size_t axis = index.IsLoop(n) ? ThreadAxisNumber(index.loop(n).thread) : threads.size();
+    if (axis == threads.size()) continue;
+    const std::optional<int64_t> extent = ConstantValue(index.loop(n).extent);
+    if (!extent.has_value()) return std::nullopt;
+    threads[axis] = *extent;
+  }
+  return threads;
+}
+
 VarRanges RangesAroundAndBelow(const ProgramIndex& index, int node) {
   VarRanges ranges = RangesAround(index, node);
   for (int n = node; n < index.node(node).end; ++n) {

@@ -10,6 +10,7 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/condition.h"
 #include "compiler/ir/stmt.h"
+#include "compiler/ir/thread_axes.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/analysis/program_index.h"
 
@@ -19,6 +20,10 @@ namespace hone {
 VarRanges RangesAround(const ProgramIndex& index, int node);
 // The same, and of every loop below it.
 VarRanges RangesAroundAndBelow(const ProgramIndex& index, int node);
+
+// How many threads a block has along x, y and z by the loops around a node, itself among them; nullopt where that is no
+// constant.
+std::optional<ThreadExtents> ThreadsAround(const ProgramIndex& index, int node);
 
 // Substitutes in everything below (and in) `root`, adds `guard` (absent: none) to the predicate of the blocks directly
 // below it, and simplifies their bindings. `known` knows the loops around `root`.

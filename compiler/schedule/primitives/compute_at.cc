@@ -54,14 +54,38 @@ absl::StatusOr<Consumers> FindConsumers(const ProgramIndex& index, const Move& m
   return consumers;
 }
 
-// The sets over all iterations of the loops around that are threads of one block, where these share the buffer: what
-// one of them needs any of them may make.
+// OK unless the block writes a buffer of a warp under threads of which neither is certain: that those along an axis are
+// lanes of one warp, which make together what one of them needs, and that they are of several warps.
+absl::Status CheckWarps(const ProgramIndex& index, const Move& move) {
+  for (const BufferRegion& write : index.block(move.block).writes) {
+    if (write.buffer.scope() != Scope::kWarp) continue;
+    const std::optional<ThreadExtents> threads = ThreadsAround(index, move.loop);
+    if (!threads.has_value())
+      return Refused(move.where, ": it writes ", write.buffer,
+                     ", in scope warp, under threads without a constant number");
+    for (size_t axis = 0; axis < threads->size(); ++axis) {
+      if (WarpAxisOf(*threads, axis) != WarpAxis::kBoth) continue;
+      return Refused(move.where, ": it writes ", write.buffer, ", in scope warp, and the ", (*threads)[axis],
+                     " threads along ", kThreadAxes[axis],
+                     " are neither of one warp nor all of several; bind a divisor of ", kWarpThreads,
+                     " threads to it, and warps to the axis behind");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The sets over all iterations of the loops around that are threads of one block, or warp, where these share the
+// buffer: what one of them needs any of them may make.
 void RelaxOverThreads(const ProgramIndex& index, int loop, const Buffer& buffer, std::vector<IntervalSet>& sets,
                       Analyzer& known) {
-  if (buffer.scope() != Scope::kShared) return;
+  if (!IsSharedByThreads(buffer.scope())) return;
+  const std::optional<ThreadExtents> extents = ThreadsAround(index, loop);
   SetMap threads;
   for (int n = loop; n >= 0; n = index.parent(n)) {
     if (!index.IsLoop(n) || !index.loop(n).thread.starts_with("threadIdx")) continue;
+    const bool one_warp =
+        extents.has_value() && WarpAxisOf(*extents, ThreadAxisNumber(index.loop(n).thread)) == WarpAxis::kLanes;
+    if (buffer.scope() == Scope::kWarp && !one_warp) continue;
     threads[index.loop(n).var] = IntervalSet::FromRange(Range{index.loop(n).min, index.loop(n).extent});
   }
   Widen(sets, threads, known);
@@ -183,6 +207,7 @@ absl::Status ComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef loop_ref,
   HONE_ASSIGN_OR_RETURN(const Move move, CheckMove(schedule, block_ref, loop_ref, "compute_at"));
   const ProgramIndex& index = schedule.index();
   HONE_ASSIGN_OR_RETURN(const Consumers consumers, FindConsumers(index, move));
+  HONE_RETURN_IF_ERROR(CheckWarps(index, move));
   const VarRanges around = RangesAroundPlace(index, move);
   Analyzer known(around);
   const std::vector<Need> needs = NeedsOf(index, move, consumers.under, known);

@@ -19,7 +19,7 @@ inline int AsIndex(int64_t value) {
 inline absl::StatusOr<Scope> ScopeOf(std::string_view text) {
   const std::optional<Scope> scope = ParseScope(text);
   if (!scope.has_value())
-    return Invalid("there is no storage scope \"", text, "\"; there are global, local.thread, local, shared");
+    return Invalid("there is no storage scope \"", text, "\"; there are global, local.thread, local, shared, warp");
   return *scope;
 }
 

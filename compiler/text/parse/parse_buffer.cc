@@ -104,8 +104,9 @@ absl::StatusOr<Scope> Parser::ScopeText() {
   // Whether the size of shared memory is fixed when the kernel is built or when it is launched changes no program.
   const std::optional<Scope> scope = text == "shared.dyn" ? Scope::kShared : ParseScope(text);
   if (scope.has_value()) return *scope;
-  return ErrorAt(at, absl::StrCat("\"", text.substr(0, 40),
-                                  "\" is no scope; expected \"global\", \"local\", \"local.thread\" or \"shared\""));
+  return ErrorAt(
+      at, absl::StrCat("\"", text.substr(0, 40),
+                       "\" is no scope; expected \"global\", \"local\", \"local.thread\", \"shared\" or \"warp\""));
 }
 
 absl::Status Parser::BufferArgument(BufferSpec& spec, const std::string& key) {

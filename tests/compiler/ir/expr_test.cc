@@ -128,7 +128,7 @@ TEST(Buffer, CountsItsElements) {
   EXPECT_EQ(Buffer("A", kFloat32, {}).NumElements(), 1);
   EXPECT_EQ(Buffer("A", kFloat32, {2, n}).NumElements(), std::nullopt);
   EXPECT_EQ(Buffer("A", kFloat32, {int64_t{1} << 40, int64_t{1} << 40}).NumElements(), std::nullopt);
-  for (const Scope s : {Scope::kGlobal, Scope::kThread, Scope::kRegister, Scope::kShared})
+  for (const Scope s : {Scope::kGlobal, Scope::kThread, Scope::kRegister, Scope::kShared, Scope::kWarp})
     EXPECT_EQ(ParseScope(ToText(s)), s);
   EXPECT_EQ(ParseScope("nowhere"), std::nullopt);
 }

@@ -1,6 +1,10 @@
 // What LowerThreads refuses, and why; golden/lower_threads has what it makes, thread_schedule_test.cc that it is right.
 #include "compiler/lower/threads/lower_threads.h"
 
+#include <string>
+#include <utility>
+
+#include "compiler/lower/lower.h"
 #include "tests/compiler/lower/check_passes.h"
 
 namespace hone {
@@ -69,6 +73,56 @@ INSTANTIATE_TEST_SUITE_P(
 )",
                     "buffer up, in scope local, is made and used under several loops over threads (loop j over "
                     "threadIdx.x), and a thread sees only its own; give it the scope shared"},
+        RefusedCase{"MemoryOfAnotherWarp", R"(
+    up = T.alloc_buffer((8,), "float32", scope="warp")
+    for b in T.thread_binding(1, thread="blockIdx.x"):
+        for x in T.thread_binding(16, thread="threadIdx.x"):
+            for i in T.thread_binding(8, thread="threadIdx.y"):
+                with T.block("up"):
+                    vi = T.axis.spatial(8, i)
+                    T.where(x < 1)
+                    up[vi] = A[vi]
+            for j in T.thread_binding(8, thread="threadIdx.y"):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, j)
+                    T.where(x < 1)
+                    B[vi] = up[7 - vi]
+)",
+                    "buffer up, in scope warp, is made and used under several loops over threads of several warps "
+                    "(loop j over threadIdx.y), and a warp sees only its own; put both under one loop over "
+                    "threadIdx.y, with a divisor of 32 threads along the axes before it, or give it the scope shared"},
+        RefusedCase{"PartOfALongAxisForAWarp", R"(
+    up = T.alloc_buffer((8,), "float32", scope="warp")
+    for t in T.thread_binding(64, thread="threadIdx.x"):
+        with T.block("up"):
+            vi = T.axis.spatial(8, 0)
+            up[vi] = A[vi]
+        with T.block("B"):
+            vi = T.axis.spatial(8, t)
+            T.where(t < 8)
+            B[vi] = up[0]
+)",
+                    "block up does not depend on threadIdx.x, along which threads are of several warps, and writes up, "
+                    "of which each warp has its own; give it the scope shared"},
+        RefusedCase{"SumOverWarps", R"(
+    up = T.alloc_buffer((1,), "float32", scope="warp")
+    for b in T.thread_binding(1, thread="blockIdx.x"):
+        for y in T.thread_binding(4, thread="threadIdx.y"):
+            for x in T.thread_binding(32, thread="threadIdx.x"):
+                with T.block("up"):
+                    vi = T.axis.spatial(1, 0)
+                    vk = T.axis.reduce(8, y)
+                    T.where(x < 1)
+                    with T.init():
+                        up[vi] = T.float32(0)
+                    up[vi] = up[vi] + A[vk]
+                with T.block("B"):
+                    vi = T.axis.spatial(8, y)
+                    T.where(x < 1)
+                    B[vi] = up[0]
+)",
+                    "block up reduces over threadIdx.y, along which threads are of several warps, and writes up, of "
+                    "which each warp has its own; give it the scope shared"},
         RefusedCase{"RegistersOfEveryThread", R"(
     up = T.alloc_buffer((8,), "float32", scope="local")
     for b in T.thread_binding(1, thread="blockIdx.x"):
@@ -300,6 +354,28 @@ def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((8,), "float32")):
             "threads cannot run this program: the pipeline of loop k puts statement 0 (stage 0, place 0) and statement "
             "1 (stage 1, place 1) into several stages, and both use B, which outlives an iteration; give them one "
             "stage");
+}
+
+TEST(LowerForACpu, RefusesMemoryThatThreadsShare) {
+  for (const auto& [scope, whose] : {std::pair("shared", "shared"), std::pair("warp", "a warp's")}) {
+    const PrimFunc program = ParseOrDie(std::string(R"(
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    up = T.alloc_buffer((8,), "float32", scope=")") +
+                                        scope +
+                                        R"(")
+    for i in range(8):
+        with T.block("up"):
+            vi = T.axis.spatial(8, i)
+            up[vi] = A[vi]
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = up[7 - vi]
+)");
+    EXPECT_EQ(std::string(Lower(program, {}).status().message()),
+              std::string("buffer up is in ") + whose + " memory, which a CPU does not have");
+  }
 }
 
 }  // namespace

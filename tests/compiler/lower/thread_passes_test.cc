@@ -29,7 +29,8 @@ namespace {
 // The passes without which a program is none of threads yet. After each pass those of them that are still to come are
 // run at once: so what every other pass makes reaches the interpreter, with barriers, before the next one sees it.
 constexpr std::string_view kNeededPasses[] = {"place_allocations", "make_launches",  "reduce_across_threads",
-                                              "lower_init",        "convert_blocks", "insert_barriers"};
+                                              "lower_init",        "convert_blocks", "share_warps",
+                                              "insert_barriers"};
 
 // "" or what is wrong after which pass.
 std::string CheckThreadPasses(const Reference& reference, const PrimFunc& scheduled) {

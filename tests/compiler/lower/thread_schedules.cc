@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "compiler/ir/annotations.h"
+#include "compiler/ir/thread_axes.h"
 #include "compiler/schedule/analysis/index_map.h"
 #include "compiler/schedule/primitives/annotate.h"
 #include "compiler/schedule/primitives/cache.h"
@@ -37,8 +38,10 @@ std::vector<LoopRef> SplitBy(Schedule& s, LoopRef loop, std::vector<std::optiona
   return Get(Split(s, loop, values));
 }
 
-// The loops of a copy below `under` others are shared among the threads of the axes, or left to the first thread.
-void FetchTogether(Schedule& s, Random& random, BlockRef copy, size_t under, int64_t ty, int64_t tx) {
+// The loops of a copy below `under` others are shared among the threads of the axes, or left to the first thread; where
+// each warp has a copy of its own, among those of threadIdx.x, with `ty` of 1.
+void FetchTogether(Schedule& s, Random& random, BlockRef copy, size_t under, int64_t ty, int64_t tx,
+                   bool of_warps = false) {
   if (random.Chance(0.1)) return;
   const std::vector<LoopRef> loops = Get(GetLoops(s, copy));
   const std::vector<LoopRef> own(loops.begin() + static_cast<ptrdiff_t>(under), loops.end());
@@ -46,7 +49,7 @@ void FetchTogether(Schedule& s, Random& random, BlockRef copy, size_t under, int
   const LoopRef fused = own.size() == 1 ? own[0] : Get(Fuse(s, own));
   const int64_t width = Between(random, 1, 3);
   const std::vector<LoopRef> parts = SplitBy(s, fused, {std::nullopt, ty, tx, width});
-  Do(Bind(s, parts[1], "threadIdx.y"));
+  if (!of_warps) Do(Bind(s, parts[1], "threadIdx.y"));
   Do(Bind(s, parts[2], "threadIdx.x"));
   if (width > 1 && random.Chance(0.5)) Do(Vectorize(s, parts[3]));
 }
@@ -72,10 +75,13 @@ Schedule Product(const PrimFunc& workload, Random& random, std::string& shape) {
   Schedule s(workload);
   const BlockRef c = Get(GetBlock(s, "C"));
   const bool cached = random.Chance(0.7);
-  const BlockRef a_shared = Get(CacheRead(s, c, 0, Scope::kShared));
-  const BlockRef b_shared = Get(CacheRead(s, c, 1, Scope::kShared));
+  const Scope a_scope = random.Chance(0.3) ? Scope::kWarp : Scope::kShared;
+  const Scope b_scope = random.Chance(0.3) ? Scope::kWarp : Scope::kShared;
+  const BlockRef a_shared = Get(CacheRead(s, c, 0, a_scope));
+  const BlockRef b_shared = Get(CacheRead(s, c, 1, b_scope));
   const BlockRef out = cached ? Get(CacheWrite(s, c, 0, Scope::kRegister)) : c;
-  const int64_t ty = Between(random, 1, 4), tx = Between(random, 1, 5);
+  const bool warps = random.Chance(0.2);  // of threads with neighbouring threadIdx.x, along threadIdx.y
+  const int64_t ty = Between(random, warps ? 2 : 1, 4), tx = warps ? kWarpThreads : Between(random, 1, 5);
   const std::vector<LoopRef> loops = Get(GetLoops(s, c));
   const auto i = SplitBy(s, loops[0], {std::nullopt, ty, Between(random, 1, 3)});
   const auto j = SplitBy(s, loops[1], {std::nullopt, tx, Between(random, 1, 3)});
@@ -89,7 +95,8 @@ Schedule Product(const PrimFunc& workload, Random& random, std::string& shape) {
   const bool whole = random.Chance(0.2);  // the tiles of all steps at once
   for (const BlockRef copy : {a_shared, b_shared}) {
     Do(ComputeAt(s, copy, whole ? j[1] : k[0]));
-    FetchTogether(s, random, copy, whole ? 4 : 5, ty, tx);
+    const bool of_warps = warps && (copy == a_shared ? a_scope : b_scope) == Scope::kWarp;
+    FetchTogether(s, random, copy, whole ? 4 : 5, of_warps ? 1 : ty, tx, of_warps);
     const double layout = random.Uniform();
     if (layout < 0.3) Do(StorageAlign(s, copy, 0, 0, 4, 1));
     if (layout > 0.7)
@@ -137,7 +144,7 @@ Schedule SoftmaxRows(const PrimFunc& workload, Random& random) {
   for (const char* name : {"sum", "exp", "max"}) {
     const BlockRef block = Get(GetBlock(s, name));
     Do(ComputeAt(s, block, row));
-    Do(SetScope(s, block, 0, Scope::kShared));
+    Do(SetScope(s, block, 0, random.Chance(0.3) ? Scope::kWarp : Scope::kShared));
     if (random.Chance(0.85)) bind(block);  // else the first thread does it alone
   }
   return s;

@@ -202,7 +202,8 @@ class Player {
       if (realize->block.writes.empty()) return absl::NotFoundError("no writes");
       names.clear();
       for (const TileIntrinsic& intrinsic : TileIntrinsics()) {
-        if (intrinsic.threads == 1 && intrinsic.operands[0].type() == realize->block.writes[0].buffer.type())
+        const bool is_operation = intrinsic.threads == 1 && intrinsic.token == AsyncToken::kNone;
+        if (is_operation && intrinsic.operands[0].type() == realize->block.writes[0].buffer.type())
           names.push_back(intrinsic.name);
       }
       if (names.empty()) return absl::NotFoundError("no intrinsic with sums of this type");
@@ -300,7 +301,8 @@ class Player {
       case 1: {
         const std::vector<Scope> of_cpu = {Scope::kGlobal, Scope::kThread, Scope::kRegister};
         const std::vector<Scope> of_gpu = {Scope::kGlobal, Scope::kThread, Scope::kRegister, Scope::kShared};
-        return SetScope(s, block, 0, Pick(machine_ == Machine::kGpu ? of_gpu : of_cpu));
+        const Scope scope = Pick(machine_ == Machine::kGpu ? of_gpu : of_cpu);
+        return SetScope(s, block, 0, scope == Scope::kShared && random_.Chance(0.5) ? Scope::kWarp : scope);
       }
       case 2: {
         return Unannotate(s, block, "note");

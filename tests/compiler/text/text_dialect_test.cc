@@ -384,7 +384,8 @@ constexpr Mistake kMistakes[] = {
      "line 3, column 14: `T.parallell` is no kind of loop; expected serial, parallel, vectorized, unroll, "
      "thread_binding or grid"},
     {"Scope", "    t = T.alloc_buffer((4,), \"float32\", scope=\"reg\")\n",
-     "line 3, column 47: \"reg\" is no scope; expected \"global\", \"local\", \"local.thread\" or \"shared\""},
+     "line 3, column 47: \"reg\" is no scope; expected \"global\", \"local\", \"local.thread\", \"shared\" or "
+     "\"warp\""},
     {"Type", "    t = T.alloc_buffer((4,), \"float23\")\n",
      "line 3, column 30: \"float23\" names no type; expected one such as \"float32\" or \"int64\""},
     {"Condition", "    if n:\n        B[0, 0] = A[0, 0]\n",

@@ -166,6 +166,23 @@ def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
             T.tvm_storage_sync("shared")
             B[blockIdx_x * 16 + threadIdx_x] = A_shared[15 - threadIdx_x]
 )"},
+    {"MemoryOfWarps", R"(
+@T.prim_func
+def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    threadIdx_x = T.launch_thread("threadIdx.x", 64)
+    A_warp = T.allocate([32], "float32", "warp")
+    A_warp_1 = T.Buffer((32,), data=A_warp, scope="warp")
+    A_warp_1[threadIdx_x % 32] = A[threadIdx_x]
+    B[threadIdx_x] = A_warp_1[threadIdx_x % 32]
+)",
+     R"(
+@T.prim_func
+def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    for threadIdx_x in T.thread_binding(64, thread="threadIdx.x"):
+        A_warp = T.allocate((32,), "float32", scope="warp")
+        A_warp[threadIdx_x % 32] = A[threadIdx_x]
+        B[threadIdx_x] = A_warp[threadIdx_x % 32]
+)"},
     {"LaunchesOfOneThreadTwice", R"(
 @T.prim_func
 def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32"), C: T.Buffer((16,), "float32")):
@@ -360,8 +377,8 @@ constexpr Refusal kRefusals[] = {
     {"AttributeWithoutName", "    T.attr(0, 1, 2)\n",
      "line 3, column 20: found the end of the line; expected T.attr(what it is about, \"its name\", its value)"},
     {"ScopeOfTensorCores", "    t = T.alloc_buffer((4,), \"float16\", scope=\"wmma.accumulator\")\n",
-     "line 3, column 47: \"wmma.accumulator\" is no scope; expected \"global\", \"local\", \"local.thread\" or "
-     "\"shared\""},
+     "line 3, column 47: \"wmma.accumulator\" is no scope; expected \"global\", \"local\", \"local.thread\", "
+     "\"shared\" or \"warp\""},
     {"Strides", "    t = T.alloc_buffer((4, 8), \"float32\", strides=[16, 1])\n",
      "line 3, column 52: found a stride 16; expected 8: buffers are row-major and contiguous"},
     {"StridesCount", "    t = T.alloc_buffer((4, 8), \"float32\", strides=[1])\n",

@@ -1,0 +1,74 @@
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/thread_axes.h"
+#include "compiler/ir/visit.h"
+#include "compiler/lower/threads/leading_index.h"
+#include "compiler/lower/threads/lower_threads.h"
+
+namespace hone {
+namespace {
+
+// The number of the thread's warp; the loops over axes of threads are around.
+Expr WarpNumber(const std::vector<For>& axes, const ThreadExtents& threads) {
+  Analyzer known;
+  Expr number = IntConst(0);
+  for (size_t axis = threads.size(); axis-- > 0;) {
+    number = number * IntConst(threads[axis]);
+    for (const For& loop : axes) {
+      if (ThreadAxisNumber(loop.thread) != axis) continue;
+      known.Bind(loop.var, Range{loop.min, loop.extent});
+      number = number + MakeCast(kInt32, Expr(loop.var));
+    }
+  }
+  return known.Simplify(FloorDiv(number, IntConst(kWarpThreads)));
+}
+
+Stmt ShareWarpsOfLaunch(const Stmt& launch) {
+  std::vector<For> loops;
+  ThreadExtents threads = {1, 1, 1};
+  Stmt body = launch;
+  while (const For* loop = body.As<For>()) {
+    if (loop->kind != ForKind::kThreadBinding) break;
+    const size_t axis = ThreadAxisNumber(loop->thread);
+    if (axis < threads.size()) threads[axis] = *ConstantValue(loop->extent);
+    loops.push_back(*loop);
+    body = Stmt(loop->body);
+  }
+  std::map<Buffer, Buffer> shared;
+  const int64_t warps = NumWarps(threads);
+  ForEachStmt(body, [&](const Stmt& s) {
+    const Alloc* alloc = s.As<Alloc>();
+    if (alloc == nullptr || alloc->buffer.scope() != Scope::kWarp) return true;
+    std::vector<Expr> shape = alloc->buffer.shape();
+    if (warps > 1) shape.insert(shape.begin(), IntConst(warps));
+    shared[alloc->buffer] = Buffer(alloc->buffer.name(), alloc->buffer.type(), std::move(shape), Scope::kShared);
+    return true;
+  });
+  if (shared.empty()) return launch;
+  if (warps > 1) {
+    const Expr warp = WarpNumber(loops, threads);
+    body = WithLeadingIndex(body, shared, [&](const Buffer&) { return warp; });
+  }
+  body = ReplaceBuffers(body, [&](const Buffer& buffer) -> std::optional<Buffer> {
+    const auto found = shared.find(buffer);
+    return found == shared.end() ? std::nullopt : std::optional(found->second);
+  });
+  for (size_t i = loops.size(); i-- > 0;) {
+    loops[i].body = body;
+    body = Stmt::Make(loops[i]);
+  }
+  return body;
+}
+
+}  // namespace
+
+absl::StatusOr<Stmt> ShareWarps(const Stmt& body) {
+  return RewriteOutermostLoops(
+      body, [](const For& loop) { return loop.kind == ForKind::kThreadBinding; }, ShareWarpsOfLaunch);
+}
+
+}  // namespace hone
