@@ -5,6 +5,8 @@
 
 namespace hone {
 
+const Reporter KeyState::kNobody;
+
 void KeyState::Load(const KeyHistory& history, const DispatchOptions& options) {
   loaded_ = true;
   seeds = history.seeds;
@@ -18,9 +20,8 @@ void KeyState::Load(const KeyHistory& history, const DispatchOptions& options) {
     AddKnown(trial.trace);
     const Reporter who = ReporterFromText(trial.worker);
     if (trial.kind == v1::OUTCOME_OK && !trial.worker.empty()) {
-      OfTrace& of_trace = traces_[trial.trace];
-      of_trace.measured_by = who;
-      of_trace.measured_before = true;
+      SetMeasuredBy(trial.trace, who);
+      Entry(trial.trace).second.measured_before = true;
       NoteFastest({.who = who, .trace = trial.trace, .us = trial.median_us});
     }
     // In doubt when the last job ended, or the daemon.
@@ -54,19 +55,15 @@ void KeyState::Load(const KeyHistory& history, const DispatchOptions& options) {
 
 void KeyState::Observe(const std::string& trace, v1::OutcomeKind kind, double median_us, double seconds,
                        const DispatchOptions& options) {
-  v1::Observation observation;
-  observation.set_trace(trace);
-  observation.set_kind(kind);
   ++trials_since_gain_;
   ++results_since_duel;
   if (kind == v1::OUTCOME_OK) {
-    observation.set_median_us(median_us);
     ++verified_;
     SetTime(trace, median_us);
     if (fastest_us_ == 0 || median_us < fastest_us_ * (1 - options.stall_gain)) trials_since_gain_ = 0;
     if (fastest_us_ == 0 || median_us < fastest_us_) fastest_us_ = median_us;
   }
-  log_->Append(std::move(observation));
+  log_->Append({Entry(trace).first, kind, median_us});
   ++observed_;
   if (seconds > 0) seconds_per_trial_ = seconds_per_trial_ == 0 ? seconds : 0.9 * seconds_per_trial_ + 0.1 * seconds;
   if (++in_round_ >= (round_size > 0 ? round_size : options.batch)) {
@@ -76,15 +73,15 @@ void KeyState::Observe(const std::string& trace, v1::OutcomeKind kind, double me
 }
 
 void KeyState::SetTime(const std::string& trace, double us) {
-  auto& [text, of_trace] = *traces_.try_emplace(trace).first;
-  if (of_trace.us.has_value()) challengers_.erase({*of_trace.us, &text});
+  auto& [text, of_trace] = Entry(trace);
+  if (of_trace.us.has_value()) challengers_.erase({*of_trace.us, text.get()});
   of_trace.us = us;
-  if (!of_trace.duelled) challengers_.insert({us, &text});
+  if (!of_trace.duelled) challengers_.insert({us, text.get()});
 }
 
 void KeyState::ObserveTime(const std::string& trace, const Reporter& who, double median_us, double seconds,
                            const DispatchOptions& options) {
-  traces_[trace].measured_by = who;
+  SetMeasuredBy(trace, who);
   const Claim claim{.who = who, .trace = trace, .us = median_us, .seconds = seconds};
   if (InDoubt(claim, options)) {
     SetTime(trace, median_us);
@@ -143,7 +140,7 @@ void KeyState::EndDoubt(const std::string& trace, const DispatchOptions& options
   const Claim claim = *found;
   doubted_.erase(found);
   const bool won = trace == best_trace_;
-  if (!won) traces_[trace].us.reset();
+  if (!won) Entry(trace).second.us.reset();
   Observe(trace, won ? v1::OUTCOME_OK : v1::OUTCOME_INVALID_TIMING, won ? best_us_ : 0, claim.seconds, options);
 }
 
@@ -158,6 +155,15 @@ const KeyState::OfTrace& KeyState::Of(const std::string& trace) const {
   return found == traces_.end() ? kNone : found->second;
 }
 
+KeyState::Traces::value_type& KeyState::Entry(const std::string& trace) {
+  const auto found = traces_.find(trace);
+  return found != traces_.end() ? *found : *traces_.try_emplace(std::make_shared<const std::string>(trace)).first;
+}
+
+void KeyState::SetMeasuredBy(const std::string& trace, const Reporter& who) {
+  Entry(trace).second.measured_by = &*reporters_.insert(who).first;
+}
+
 void KeyState::Crown(const std::string& trace, uint64_t record, double us) {
   best_trace_ = trace;
   best_record_ = record;
@@ -166,9 +172,9 @@ void KeyState::Crown(const std::string& trace, uint64_t record, double us) {
 }
 
 void KeyState::MarkDuelled(const std::string& trace) {
-  auto& [text, of_trace] = *traces_.try_emplace(trace).first;
+  auto& [text, of_trace] = Entry(trace);
   of_trace.duelled = true;
-  if (of_trace.us.has_value()) challengers_.erase({*of_trace.us, &text});
+  if (of_trace.us.has_value()) challengers_.erase({*of_trace.us, text.get()});
 }
 
 void KeyState::Uncrown() {

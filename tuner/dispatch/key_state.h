@@ -2,7 +2,9 @@
 // may challenge it, and how the search for it stands. Shared by all jobs that have a task of this key.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -33,8 +35,8 @@ class KeyState {
 
   // ---- candidates ----
   bool Knows(const std::string& trace) const { return Of(trace).known; }
-  void AddKnown(const std::string& trace) { traces_[trace].known = true; }
-  void Forget(const std::string& trace) { traces_[trace].known = false; }  // dropped before it had an outcome
+  void AddKnown(const std::string& trace) { Entry(trace).second.known = true; }
+  void Forget(const std::string& trace) { Entry(trace).second.known = false; }  // dropped before it had an outcome
 
   // ---- outcomes, in the order they were made ----
   // `seconds`: what building, verifying and measuring took; 0 when unknown (a restored outcome).
@@ -54,7 +56,7 @@ class KeyState {
   int64_t verified() const { return verified_; }
   std::optional<double> TimeOf(const std::string& trace) const { return Of(trace).us; }  // when it was verified
   // Who measured it, in this process or before it; no worker: nobody did, or the store does not say who.
-  const Reporter& MeasuredBy(const std::string& trace) const { return Of(trace).measured_by; }
+  const Reporter& MeasuredBy(const std::string& trace) const { return *Of(trace).measured_by; }
   bool MeasuredBefore(const std::string& trace) const { return Of(trace).measured_before; }  // as the history says
   double seconds_per_trial() const { return seconds_per_trial_; }
   int trials_since_gain() const { return trials_since_gain_; }
@@ -96,24 +98,41 @@ class KeyState {
   std::vector<std::string> seeds;
   // Champions of siblings that its search has been given.
   bool WasTold(const std::string& trace) const { return Of(trace).told; }
-  void MarkTold(const std::string& trace) { traces_[trace].told = true; }
+  void MarkTold(const std::string& trace) { Entry(trace).second.told = true; }
 
  private:
-  // What is known of a trace. A real one has thousands of bytes: its text is here and in the log alone.
+  static const Reporter kNobody;
+
+  // What is known of a trace. A real one has thousands of bytes: its text is kept once, for this and for the log.
   struct OfTrace {
     bool known = false;        // queued, lent or ended
     std::optional<double> us;  // its median, when it was verified
     bool duelled = false;      // was champion, met one, or failed to be confirmed as one
     bool told = false;
     bool measured_before = false;
-    Reporter measured_by;
+    const Reporter* measured_by = &kNobody;  // of reporters_
   };
+  using Text = std::shared_ptr<const std::string>;
+  struct HashOfText {
+    using is_transparent = void;
+    size_t operator()(const std::string& text) const { return std::hash<std::string>()(text); }
+    size_t operator()(const Text& text) const { return (*this)(*text); }
+  };
+  struct SameText {
+    using is_transparent = void;
+    bool operator()(const Text& a, const Text& b) const { return *a == *b; }
+    bool operator()(const std::string& a, const Text& b) const { return a == *b; }
+    bool operator()(const Text& a, const std::string& b) const { return *a == b; }
+  };
+  using Traces = std::unordered_map<Text, OfTrace, HashOfText, SameText>;
   struct Challenges {
     double us = 0;
     const std::string* trace = nullptr;  // of traces_
     bool operator<(const Challenges& other) const { return us != other.us ? us < other.us : *trace < *other.trace; }
   };
   const OfTrace& Of(const std::string& trace) const;
+  Traces::value_type& Entry(const std::string& trace);  // which is new where the trace was not known
+  void SetMeasuredBy(const std::string& trace, const Reporter& who);
   struct Claim {
     Reporter who;
     std::string trace;
@@ -126,7 +145,8 @@ class KeyState {
 
   TuningKey key_;
   bool loaded_ = false;
-  std::unordered_map<std::string, OfTrace> traces_;
+  Traces traces_;
+  std::set<Reporter> reporters_;      // who measured any
   std::set<Challenges> challengers_;  // verified and not duelled, fastest first
   std::shared_ptr<ObservationLog> log_ = std::make_shared<ObservationLog>();
   int observed_ = 0;

@@ -2,6 +2,7 @@
 // found out of the caller, so that a caller with two names is one principal.
 #pragma once
 
+#include <compare>
 #include <string>
 
 namespace hone {
@@ -10,7 +11,7 @@ struct Reporter {
   // Empty: the owner of the private socket, or not known, as of what an earlier release stored.
   std::string principal;
   std::string worker;  // its name, without a line feed; empty: nobody knows
-  bool operator==(const Reporter&) const = default;
+  auto operator<=>(const Reporter&) const = default;
 };
 
 // Whether the two speak for different principals. Where one's is not known, their names have to differ too.

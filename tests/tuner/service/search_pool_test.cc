@@ -52,7 +52,7 @@ class Asker {
     EXPECT_FALSE(reply.need_all());
     return reply.candidates_size() == 1 ? reply.candidates(0).predicted_us() : -1;
   }
-  void Observe() { log_->Append({}); }
+  void Observe() { log_->Append({std::make_shared<const std::string>("trace")}); }
   SearchPool& pool() { return pool_; }
 
  private:
