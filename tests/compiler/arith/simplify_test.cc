@@ -144,7 +144,7 @@ TEST(Analyzer, BitsOfBothSides) {
 
 TEST(Analyzer, EqualBitsCancel) {
   const Var i("i"), j("j");
-  const Analyzer known;
+  Analyzer known;
   const auto exclusive = [](const Expr& a, const Expr& b) { return MakeBinary(BinaryOp::kBitXor, a, b); };
   EXPECT_TRUE(IsConst(known.Simplify(exclusive(i, i)), 0));
   EXPECT_EQ(ToText(known.Simplify(exclusive(exclusive(Expr(i) * 2 + 1, j), j))), ToText(Expr(i) * 2 + 1));
