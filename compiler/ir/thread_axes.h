@@ -21,8 +21,16 @@ inline constexpr int64_t kWarpThreads = 32;
 // Along x, y and z; 1 where no loop is bound to the axis.
 using ThreadExtents = std::array<int64_t, 3>;
 
+// The product, from 0 to 2^30: programs that nobody has checked have any extents.
+constexpr int64_t TimesThreads(int64_t count, int64_t threads) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  if (threads <= 0) return 0;
+  return count > kMost / threads ? kMost : count * threads;
+}
 constexpr int64_t NumWarps(const ThreadExtents& threads) {
-  return (threads[0] * threads[1] * threads[2] + kWarpThreads - 1) / kWarpThreads;
+  int64_t count = 1;
+  for (const int64_t extent : threads) count = TimesThreads(count, extent);
+  return count <= kWarpThreads ? 1 : (count + kWarpThreads - 1) / kWarpThreads;
 }
 
 // What threads that differ in their place on one axis alone are to each other.
@@ -32,8 +40,8 @@ constexpr int64_t NumWarps(const ThreadExtents& threads) {
 enum class WarpAxis : uint8_t { kLanes, kWarps, kBoth };
 constexpr WarpAxis WarpAxisOf(const ThreadExtents& threads, size_t axis) {
   int64_t inside = 1;  // threads that differ on the axes before it
-  for (size_t i = 0; i < axis; ++i) inside *= threads[i];
-  const bool one_warp = NumWarps(threads) == 1 || kWarpThreads % (inside * threads[axis]) == 0;
+  for (size_t i = 0; i < axis; ++i) inside = TimesThreads(inside, threads[i]);
+  const bool one_warp = NumWarps(threads) == 1 || kWarpThreads % TimesThreads(inside, threads[axis]) == 0;
   if (one_warp || threads[axis] == 1) return WarpAxis::kLanes;
   return inside % kWarpThreads == 0 ? WarpAxis::kWarps : WarpAxis::kBoth;
 }

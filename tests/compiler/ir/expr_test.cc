@@ -9,6 +9,7 @@
 #include "compiler/ir/scalar_arith.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/ir/structural.h"
+#include "compiler/ir/thread_axes.h"
 
 namespace hone {
 namespace {
@@ -131,6 +132,18 @@ TEST(Buffer, CountsItsElements) {
   for (const Scope s : {Scope::kGlobal, Scope::kThread, Scope::kRegister, Scope::kShared, Scope::kWarp})
     EXPECT_EQ(ParseScope(ToText(s)), s);
   EXPECT_EQ(ParseScope("nowhere"), std::nullopt);
+}
+
+TEST(Warps, AreCountedForAnyExtents) {
+  EXPECT_EQ(NumWarps({1, 1, 1}), 1);
+  EXPECT_EQ(NumWarps({33, 1, 1}), 2);
+  EXPECT_EQ(WarpAxisOf({8, 16, 1}, 0), WarpAxis::kLanes);
+  EXPECT_EQ(WarpAxisOf({8, 16, 1}, 1), WarpAxis::kBoth);
+  EXPECT_EQ(WarpAxisOf({32, 4, 1}, 1), WarpAxis::kWarps);
+  constexpr int64_t kMany = int64_t{1} << 62;
+  EXPECT_EQ(NumWarps({kMany, kMany, 1}), (int64_t{1} << 30) / 32);
+  EXPECT_EQ(WarpAxisOf({kMany, kMany, 1}, 0), WarpAxis::kBoth);
+  for (const int64_t none : {int64_t{0}, -kMany}) EXPECT_EQ(WarpAxisOf({none, 1, 1}, 0), WarpAxis::kLanes);
 }
 
 TEST(Stmt, SequencesAreFlat) {
