@@ -154,7 +154,7 @@ planted_bug(who_measured_first_confirms lease_rules.cc "FirstResults.*"
   [[      if (!IsKeptFrom(trial, worker)) return id;]]
   [[      if (trial.kept_from.until >= 0) return id;]])
 planted_bug(a_restart_forgets_who_measured key_state.cc "FirstResults.*"
-  [[      of_trace.measured_by = who;]]
+  [[      SetMeasuredBy(trial.trace, who);]]
   [[]])
 planted_bug(a_lost_confirmation_is_anybodys settle.cc "FirstResults.*"
   [[      if (trial.row.duel) KeepFromWhoMeasured(trial, KeyOf(trial), jobs.at(trial.job));]]
