@@ -21,7 +21,7 @@ void KeyState::Load(const KeyHistory& history, const DispatchOptions& options) {
     const Reporter who = ReporterFromText(trial.worker);
     if (trial.kind == v1::OUTCOME_OK && !trial.worker.empty()) {
       SetMeasuredBy(trial.trace, who);
-      Entry(trial.trace).second.measured_before = true;
+      Entry(trial.trace).measured_before = true;
       NoteFastest({.who = who, .trace = trial.trace, .us = trial.median_us});
     }
     // In doubt when the last job ended, or the daemon.
@@ -63,7 +63,7 @@ void KeyState::Observe(const std::string& trace, v1::OutcomeKind kind, double me
     if (fastest_us_ == 0 || median_us < fastest_us_ * (1 - options.stall_gain)) trials_since_gain_ = 0;
     if (fastest_us_ == 0 || median_us < fastest_us_) fastest_us_ = median_us;
   }
-  log_->Append({Entry(trace).first, kind, median_us});
+  log_->Append({Entry(trace).text, kind, median_us});
   ++observed_;
   if (seconds > 0) seconds_per_trial_ = seconds_per_trial_ == 0 ? seconds : 0.9 * seconds_per_trial_ + 0.1 * seconds;
   if (++in_round_ >= (round_size > 0 ? round_size : options.batch)) {
@@ -73,10 +73,10 @@ void KeyState::Observe(const std::string& trace, v1::OutcomeKind kind, double me
 }
 
 void KeyState::SetTime(const std::string& trace, double us) {
-  auto& [text, of_trace] = Entry(trace);
-  if (of_trace.us.has_value()) challengers_.erase({*of_trace.us, text.get()});
+  OfTrace& of_trace = Entry(trace);
+  if (of_trace.us.has_value()) challengers_.erase({*of_trace.us, of_trace.text.get()});
   of_trace.us = us;
-  if (!of_trace.duelled) challengers_.insert({us, text.get()});
+  if (!of_trace.duelled) challengers_.insert({us, of_trace.text.get()});
 }
 
 void KeyState::ObserveTime(const std::string& trace, const Reporter& who, double median_us, double seconds,
@@ -140,7 +140,7 @@ void KeyState::EndDoubt(const std::string& trace, const DispatchOptions& options
   const Claim claim = *found;
   doubted_.erase(found);
   const bool won = trace == best_trace_;
-  if (!won) Entry(trace).second.us.reset();
+  if (!won) Entry(trace).us.reset();
   Observe(trace, won ? v1::OUTCOME_OK : v1::OUTCOME_INVALID_TIMING, won ? best_us_ : 0, claim.seconds, options);
 }
 
@@ -155,13 +155,15 @@ const KeyState::OfTrace& KeyState::Of(const std::string& trace) const {
   return found == traces_.end() ? kNone : found->second;
 }
 
-KeyState::Traces::value_type& KeyState::Entry(const std::string& trace) {
+KeyState::OfTrace& KeyState::Entry(const std::string& trace) {
   const auto found = traces_.find(trace);
-  return found != traces_.end() ? *found : *traces_.try_emplace(std::make_shared<const std::string>(trace)).first;
+  if (found != traces_.end()) return found->second;
+  auto text = std::make_shared<const std::string>(trace);
+  return traces_.try_emplace(*text, OfTrace{.text = text}).first->second;
 }
 
 void KeyState::SetMeasuredBy(const std::string& trace, const Reporter& who) {
-  Entry(trace).second.measured_by = &*reporters_.insert(who).first;
+  Entry(trace).measured_by = &*reporters_.insert(who).first;
 }
 
 void KeyState::Crown(const std::string& trace, uint64_t record, double us) {
@@ -172,9 +174,9 @@ void KeyState::Crown(const std::string& trace, uint64_t record, double us) {
 }
 
 void KeyState::MarkDuelled(const std::string& trace) {
-  auto& [text, of_trace] = Entry(trace);
+  OfTrace& of_trace = Entry(trace);
   of_trace.duelled = true;
-  if (of_trace.us.has_value()) challengers_.erase({*of_trace.us, text.get()});
+  if (of_trace.us.has_value()) challengers_.erase({*of_trace.us, of_trace.text.get()});
 }
 
 void KeyState::Uncrown() {

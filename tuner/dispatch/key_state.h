@@ -2,13 +2,12 @@
 // may challenge it, and how the search for it stands. Shared by all jobs that have a task of this key.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -35,8 +34,8 @@ class KeyState {
 
   // ---- candidates ----
   bool Knows(const std::string& trace) const { return Of(trace).known; }
-  void AddKnown(const std::string& trace) { Entry(trace).second.known = true; }
-  void Forget(const std::string& trace) { Entry(trace).second.known = false; }  // dropped before it had an outcome
+  void AddKnown(const std::string& trace) { Entry(trace).known = true; }
+  void Forget(const std::string& trace) { Entry(trace).known = false; }  // dropped before it had an outcome
 
   // ---- outcomes, in the order they were made ----
   // `seconds`: what building, verifying and measuring took; 0 when unknown (a restored outcome).
@@ -98,13 +97,14 @@ class KeyState {
   std::vector<std::string> seeds;
   // Champions of siblings that its search has been given.
   bool WasTold(const std::string& trace) const { return Of(trace).told; }
-  void MarkTold(const std::string& trace) { Entry(trace).second.told = true; }
+  void MarkTold(const std::string& trace) { Entry(trace).told = true; }
 
  private:
   static const Reporter kNobody;
 
   // What is known of a trace. A real one has thousands of bytes: its text is kept once, for this and for the log.
   struct OfTrace {
+    std::shared_ptr<const std::string> text;
     bool known = false;        // queued, lent or ended
     std::optional<double> us;  // its median, when it was verified
     bool duelled = false;      // was champion, met one, or failed to be confirmed as one
@@ -112,26 +112,13 @@ class KeyState {
     bool measured_before = false;
     const Reporter* measured_by = &kNobody;  // of reporters_
   };
-  using Text = std::shared_ptr<const std::string>;
-  struct HashOfText {
-    using is_transparent = void;
-    size_t operator()(const std::string& text) const { return std::hash<std::string>()(text); }
-    size_t operator()(const Text& text) const { return (*this)(*text); }
-  };
-  struct SameText {
-    using is_transparent = void;
-    bool operator()(const Text& a, const Text& b) const { return *a == *b; }
-    bool operator()(const std::string& a, const Text& b) const { return a == *b; }
-    bool operator()(const Text& a, const std::string& b) const { return *a == b; }
-  };
-  using Traces = std::unordered_map<Text, OfTrace, HashOfText, SameText>;
   struct Challenges {
     double us = 0;
-    const std::string* trace = nullptr;  // of traces_
+    const std::string* trace = nullptr;  // of OfTrace
     bool operator<(const Challenges& other) const { return us != other.us ? us < other.us : *trace < *other.trace; }
   };
   const OfTrace& Of(const std::string& trace) const;
-  Traces::value_type& Entry(const std::string& trace);  // which is new where the trace was not known
+  OfTrace& Entry(const std::string& trace);  // which is new where the trace was not known
   void SetMeasuredBy(const std::string& trace, const Reporter& who);
   struct Claim {
     Reporter who;
@@ -145,9 +132,9 @@ class KeyState {
 
   TuningKey key_;
   bool loaded_ = false;
-  Traces traces_;
-  std::set<Reporter> reporters_;      // who measured any
-  std::set<Challenges> challengers_;  // verified and not duelled, fastest first
+  std::unordered_map<std::string_view, OfTrace> traces_;  // by their texts, which are those of OfTrace
+  std::set<Reporter> reporters_;                          // who measured any
+  std::set<Challenges> challengers_;                      // verified and not duelled, fastest first
   std::shared_ptr<ObservationLog> log_ = std::make_shared<ObservationLog>();
   int observed_ = 0;
   std::vector<std::string> claims_;
