@@ -25,6 +25,26 @@ namespace {
 
 double MemoryOf(pid_t pid, const std::string& field) { return static_cast<double>(KiBOf(pid, field)) / 1024; }
 
+void SubmitJob(v1::Tune::Stub& stub, int number, double max_seconds) {
+  v1::SubmitRequest request;
+  request.set_request_id(absl::StrCat("load ", number));
+  request.set_model_name("load");
+  request.set_threads(2);
+  request.set_numeric(v1::NUMERIC_DEFAULT);
+  request.set_max_seconds(max_seconds);
+  v1::TaskSpec& task = *request.add_tasks();
+  *task.mutable_workload() = WorkloadOf(number);
+  task.set_weight(1);
+  grpc::ClientContext context;
+  context.set_wait_for_ready(true);  // a soak has just killed it, or stopped it
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+  v1::SubmitReply reply;
+  const auto writer = stub.Submit(&context, &reply);
+  writer->WriteLast(request, grpc::WriteOptions());
+  const grpc::Status status = writer->Finish();
+  HONE_CHECK(status.ok()) << status.error_message();
+}
+
 }  // namespace
 
 v1::Workload WorkloadOf(int job) {
@@ -46,35 +66,20 @@ LoadedDaemon::LoadedDaemon(const LoadBenchOptions& options, const TempFolder& fo
     ::setenv("HONE_TEST_FULL_DISK", full_disk_.c_str(), 1);
   }
   Start();
+  std::vector<double> lives;
   for (int i = 0; i < options.jobs; ++i)
-    SubmitJob(options.soak_minutes > 0 ? kSecondsOfRound * (1 + i % kRoundsOfJob) : 0);
+    lives.push_back(options.soak_minutes > 0 ? kSecondsOfRound * (1 + i % kRoundsOfJob) : 0);
+  Submit(lives);
 }
 
-void LoadedDaemon::SubmitJob(double max_seconds) {
-  const int number = submitted_++;
-  v1::SubmitRequest request;
-  request.set_request_id(absl::StrCat("load ", number));
-  request.set_model_name("load");
-  request.set_threads(2);
-  request.set_numeric(v1::NUMERIC_DEFAULT);
-  request.set_max_seconds(max_seconds);
-  v1::TaskSpec& task = *request.add_tasks();
-  *task.mutable_workload() = WorkloadOf(number);
-  task.set_weight(1);
+void LoadedDaemon::Submit(const std::vector<double>& max_seconds) {
   const auto stub = v1::Tune::NewStub(grpc::CreateChannel(options_.load.address, grpc::InsecureChannelCredentials()));
-  grpc::ClientContext context;
-  context.set_wait_for_ready(true);  // a soak has just killed it, or stopped it
-  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
-  v1::SubmitReply reply;
-  const auto writer = stub->Submit(&context, &reply);
-  writer->WriteLast(request, grpc::WriteOptions());
-  const grpc::Status status = writer->Finish();
-  HONE_CHECK(status.ok()) << status.error_message();
+  for (const double seconds : max_seconds) SubmitJob(*stub, submitted_++, seconds);
 }
 
 void LoadedDaemon::SubmitMore() {
-  for (int left = std::max(1, options_.jobs / kRoundsOfJob); left > 0; --left)
-    SubmitJob(kSecondsOfRound * kRoundsOfJob);
+  Submit(std::vector<double>(static_cast<size_t>(std::max(1, options_.jobs / kRoundsOfJob)),
+                             kSecondsOfRound * kRoundsOfJob));
 }
 
 void LoadedDaemon::Start() {

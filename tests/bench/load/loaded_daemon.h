@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "hone/v1/common.pb.h"
 #include "tests/bench/load/load.h"
@@ -42,7 +43,7 @@ class LoadedDaemon {
   const std::string& database() const { return database_; }
 
  private:
-  void SubmitJob(double max_seconds);
+  void Submit(const std::vector<double>& max_seconds);  // a job each; 0: it has no end
 
   const LoadBenchOptions& options_;
   int submitted_ = 0;
