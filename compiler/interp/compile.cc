@@ -97,7 +97,7 @@ absl::Status Compiler::Shape(int index) {
   if (!buffer.type().is_scalar())
     return absl::UnimplementedError(absl::StrCat("buffer ", buffer.name(), " of vectors"));
   std::vector<int> dims;
-  if (in_launch_ && buffer.scope() == Scope::kWarp && NumWarps(threads_) > 1) {
+  if (IsOfSeveralWarps(buffer)) {
     dims.push_back(IntSlot(NumWarps(threads_)));
     of_warps_.insert(buffer.id());
   }

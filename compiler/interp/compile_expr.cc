@@ -281,7 +281,7 @@ absl::StatusOr<int> Compiler::AddAccess(const Buffer& named, const std::vector<E
   const auto found = buffers_.find(buffer.id());
   if (found == buffers_.end()) return Error(absl::StrCat("buffer ", buffer.name(), " is used outside of its scope"));
   access.buffer = found->second;
-  if (in_launch_ && buffer.scope() == Scope::kWarp && NumWarps(threads_) > 1) {
+  if (IsOfSeveralWarps(buffer)) {
     HONE_ASSIGN_OR_RETURN(const int warp, WarpOf(buffer));
     access.indices.insert(access.indices.begin(), warp);
     access.strides.insert(access.strides.begin(), 0);

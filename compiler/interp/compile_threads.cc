@@ -46,6 +46,10 @@ absl::Status Compiler::CountWarps(const For& launch) {
                             " is not known"));
 }
 
+bool Compiler::IsOfSeveralWarps(const Buffer& buffer) const {
+  return in_launch_ && buffer.scope() == Scope::kWarp && NumWarps(threads_) > 1;
+}
+
 absl::StatusOr<int> Compiler::WarpOf(const Buffer& buffer) {
   if (!of_warps_.contains(buffer.id())) {
     return Error(absl::StrCat("buffer ", buffer.name(),

@@ -93,6 +93,8 @@ class Compiler {
   bool StartsLaunch(const For& n) const;
   // Notes how many threads a block of the launch has, where their warps have buffers of their own.
   absl::Status CountWarps(const For& launch);
+  // Whether each of the launch's warps has an instance of the buffer.
+  bool IsOfSeveralWarps(const Buffer& buffer) const;
   // The number of the warp whose instance of the buffer is accessed.
   absl::StatusOr<int> WarpOf(const Buffer& buffer);
   absl::Status ForkThreads(const For& n, int min, int var, int end);

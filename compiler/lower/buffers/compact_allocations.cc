@@ -123,7 +123,7 @@ class Compact {
   }
 
  private:
-  // The loops over axes around, of threads that have one such buffer together.
+  // The loops around over axes of threads that have one such buffer together.
   VarRanges ThreadsThatShare(Scope scope) const {
     ThreadExtents extents = {1, 1, 1};
     for (const For* loop : threads_)

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/effects.h"
 #include "compiler/ir/scalar_arith.h"
+#include "compiler/ir/thread_axes.h"
 #include "compiler/ir/visit.h"
 #include "compiler/text/text.h"
 #include "compiler/tile/tile_intrinsic.h"
@@ -18,7 +19,7 @@
 namespace hone {
 namespace {
 
-constexpr int kLanes = 32;
+constexpr int kLanes = kWarpThreads;
 constexpr int64_t kWidest = 16;  // bytes of an access
 
 using Lanes = std::array<int64_t, kLanes>;

@@ -433,20 +433,13 @@ class Launch {
   absl::Status status_;
 };
 
-// The body under the loops over threads, with them.
-absl::StatusOr<Stmt> InLaunch(const Stmt& nest) {
+absl::StatusOr<Stmt> InLaunch(const std::vector<For>& loops, const Stmt& body) {
   std::vector<Var> axes;
   std::map<Var, int64_t> extents;
-  std::vector<For> loops;
-  Stmt body = nest;
-  while (const For* loop = body.As<For>()) {
-    if (loop->kind != ForKind::kThreadBinding) break;
-    if (loop->thread.starts_with("threadIdx")) {
-      axes.push_back(loop->var);
-      extents[loop->var] = ConstantValue(loop->extent).value_or(0);
-    }
-    loops.push_back(*loop);
-    body = loop->body;
+  for (const For& loop : loops) {
+    if (!loop.thread.starts_with("threadIdx")) continue;
+    axes.push_back(loop.var);
+    extents[loop.var] = ConstantValue(loop.extent).value_or(0);
   }
   std::set<Buffer> own;
   ForEachStmt(body, [&](const Stmt& s) {
@@ -454,19 +447,11 @@ absl::StatusOr<Stmt> InLaunch(const Stmt& nest) {
       own.insert(alloc->buffer);
     return true;
   });
-  HONE_ASSIGN_OR_RETURN(body, Launch(std::move(axes), std::move(extents), std::move(own)).Run(body));
-  for (size_t i = loops.size(); i-- > 0;) {
-    loops[i].body = body;
-    body = Stmt::Make(loops[i]);
-  }
-  return body;
+  return Launch(std::move(axes), std::move(extents), std::move(own)).Run(body);
 }
 
 }  // namespace
 
-absl::StatusOr<Stmt> InsertBarriers(const Stmt& body) {
-  return RewriteOutermostLoops(
-      body, [](const For& loop) { return loop.kind == ForKind::kThreadBinding; }, InLaunch);
-}
+absl::StatusOr<Stmt> InsertBarriers(const Stmt& body) { return RewriteLaunches(body, InLaunch); }
 
 }  // namespace hone

@@ -66,6 +66,26 @@ absl::StatusOr<Stmt> RewriteOutermostLoops(const Stmt& body, const std::function
   return made;
 }
 
+absl::StatusOr<Stmt> RewriteLaunches(
+    const Stmt& body,
+    const std::function<absl::StatusOr<Stmt>(const std::vector<For>& axes, const Stmt& inside)>& rewrite) {
+  const auto is_axis = [](const For& loop) { return loop.kind == ForKind::kThreadBinding; };
+  return RewriteOutermostLoops(body, is_axis, [&](const Stmt& launch) -> absl::StatusOr<Stmt> {
+    std::vector<For> axes;
+    Stmt inside = launch;
+    for (const For* loop = inside.As<For>(); loop != nullptr && is_axis(*loop); loop = inside.As<For>()) {
+      axes.push_back(*loop);
+      inside = axes.back().body;
+    }
+    HONE_ASSIGN_OR_RETURN(Stmt made, rewrite(axes, inside));
+    for (size_t i = axes.size(); i-- > 0;) {
+      axes[i].body = made;
+      made = Stmt::Make(axes[i]);
+    }
+    return made;
+  });
+}
+
 absl::StatusOr<PrimFunc> LowerThreads(const PrimFunc& scheduled) {
   HONE_RETURN_IF_ERROR(Verify(scheduled));
   PrimFunc func = scheduled;

@@ -40,6 +40,11 @@ std::span<const ThreadPass> ThreadPasses();
 // does.
 absl::StatusOr<Stmt> RewriteOutermostLoops(const Stmt& body, const std::function<bool(const For&)>& is_one,
                                            const std::function<absl::StatusOr<Stmt>(const Stmt&)>& rewrite);
+// What `rewrite` makes of what stands in every launch, as MakeLaunches leaves it, under its loops over axes: `axes`,
+// outermost first, which stay. Fails as it does.
+absl::StatusOr<Stmt> RewriteLaunches(
+    const Stmt& body,
+    const std::function<absl::StatusOr<Stmt>(const std::vector<For>& axes, const Stmt& inside)>& rewrite);
 
 // ---- The passes that other lowering does not have, each in a file of its own.
 

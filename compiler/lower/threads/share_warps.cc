@@ -27,20 +27,15 @@ Expr WarpNumber(const std::vector<For>& axes, const ThreadExtents& threads) {
   return known.Simplify(FloorDiv(number, IntConst(kWarpThreads)));
 }
 
-Stmt ShareWarpsOfLaunch(const Stmt& launch) {
-  std::vector<For> loops;
+Stmt ShareWarpsOfLaunch(const std::vector<For>& axes, const Stmt& inside) {
   ThreadExtents threads = {1, 1, 1};
-  Stmt body = launch;
-  while (const For* loop = body.As<For>()) {
-    if (loop->kind != ForKind::kThreadBinding) break;
-    const size_t axis = ThreadAxisNumber(loop->thread);
-    if (axis < threads.size()) threads[axis] = *ConstantValue(loop->extent);
-    loops.push_back(*loop);
-    body = Stmt(loop->body);
+  for (const For& loop : axes) {
+    const size_t axis = ThreadAxisNumber(loop.thread);
+    if (axis < threads.size()) threads[axis] = *ConstantValue(loop.extent);
   }
   std::map<Buffer, Buffer> shared;
   const int64_t warps = NumWarps(threads);
-  ForEachStmt(body, [&](const Stmt& s) {
+  ForEachStmt(inside, [&](const Stmt& s) {
     const Alloc* alloc = s.As<Alloc>();
     if (alloc == nullptr || alloc->buffer.scope() != Scope::kWarp) return true;
     std::vector<Expr> shape = alloc->buffer.shape();
@@ -48,27 +43,20 @@ Stmt ShareWarpsOfLaunch(const Stmt& launch) {
     shared[alloc->buffer] = Buffer(alloc->buffer.name(), alloc->buffer.type(), std::move(shape), Scope::kShared);
     return true;
   });
-  if (shared.empty()) return launch;
+  if (shared.empty()) return inside;
+  Stmt body = inside;
   if (warps > 1) {
-    const Expr warp = WarpNumber(loops, threads);
+    const Expr warp = WarpNumber(axes, threads);
     body = WithLeadingIndex(body, shared, [&](const Buffer&) { return warp; });
   }
-  body = ReplaceBuffers(body, [&](const Buffer& buffer) -> std::optional<Buffer> {
+  return ReplaceBuffers(body, [&](const Buffer& buffer) -> std::optional<Buffer> {
     const auto found = shared.find(buffer);
     return found == shared.end() ? std::nullopt : std::optional(found->second);
   });
-  for (size_t i = loops.size(); i-- > 0;) {
-    loops[i].body = body;
-    body = Stmt::Make(loops[i]);
-  }
-  return body;
 }
 
 }  // namespace
 
-absl::StatusOr<Stmt> ShareWarps(const Stmt& body) {
-  return RewriteOutermostLoops(
-      body, [](const For& loop) { return loop.kind == ForKind::kThreadBinding; }, ShareWarpsOfLaunch);
-}
+absl::StatusOr<Stmt> ShareWarps(const Stmt& body) { return RewriteLaunches(body, ShareWarpsOfLaunch); }
 
 }  // namespace hone
