@@ -1,9 +1,8 @@
 // Operations that the threads of a warp do together, on registers of each of them, mma.sync, and from rows of shared
 // memory that they name to registers, ldmatrix.
 //
-// A warp is 32 threads whose numbers follow one another (ir/thread_axes.h). Its operation runs when
-// all have come to it, in one iteration of the loops around; what it computes is the intrinsic's meaning, run on the
-// registers of all lanes as one tensor.
+// The operation of a warp (ir/thread_axes.h) runs when all its threads have come to it, in one iteration of the loops
+// around; what it computes is the intrinsic's meaning, run on the registers of all lanes as one tensor.
 #include <algorithm>
 #include <cstring>
 #include <map>

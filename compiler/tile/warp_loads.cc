@@ -5,6 +5,7 @@
 // in pairs, of which none is torn apart.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "compiler/ir/thread_axes.h"
 #include "compiler/support/check.h"
 #include "compiler/tile/tile_intrinsic_rows.h"
 
@@ -34,7 +35,7 @@ TileIntrinsic LoadMatrix(const char* type, const char* suffix, int count, bool t
                                                                           {"GROUP", absl::StrCat(group)},
                                                                           {"TYPE", type}}),
                                         {});
-  row.threads = 32;
+  row.threads = kWarpThreads;
   const DType element = *ParseDType(type);
   row.operands = {Buffer("D", element, {IntConst(count * group)}, Scope::kRegister),
                   Buffer("S", element, {IntConst(length)}, Scope::kShared)};

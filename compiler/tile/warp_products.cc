@@ -4,6 +4,7 @@
 // "mma.m16n8k32" (.s8, .u8): there, groupID is lane / 4 and threadID_in_group lane % 4.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "compiler/ir/thread_axes.h"
 #include "compiler/support/check.h"
 #include "compiler/tile/tile_intrinsic_rows.h"
 
@@ -34,7 +35,7 @@ TileIntrinsic Mma(const char* name, int k, const char* left, const char* right, 
                                                                    {"GROUP", number(group)},
                                                                    {"K", number(k)}}),
                                         {});
-  row.threads = 32;
+  row.threads = kWarpThreads;
   for (Buffer& operand : row.operands)
     operand = Buffer(operand.name(), operand.type(), {operand.shape()[1]}, Scope::kRegister);
   return row;

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "compiler/ir/thread_axes.h"
 
 namespace hone {
 namespace {
@@ -115,7 +116,7 @@ std::string Multiply(const TileIntrinsic& intrinsic) {
 
 std::string IntrinsicHelper(const TileIntrinsic& intrinsic) {
   if (intrinsic.token == AsyncToken::kGroup) return CopyAsync(intrinsic);
-  if (intrinsic.threads != 32) return "";
+  if (intrinsic.threads != kWarpThreads) return "";
   return intrinsic.operands.size() == 2 ? LoadMatrix(intrinsic) : Multiply(intrinsic);
 }
 

@@ -5,8 +5,7 @@
 //   - Floats of 16 bits lie in memory as their bits and are computed as floats, rounded after every operation.
 //   - Integers that index memory are C's, which do not overflow; those that are data wrap.
 //   - Quotients and remainders round down: as shifts and masks by powers of two, as C's where the dividend is proven
-//   not
-//     to be negative, through a helper otherwise.
+//     not to be negative, through a helper otherwise.
 //   - Asynchronous copies (ir/effects.h) are the intrinsics of the target. Where it has none they are made at once,
 //     which is one of the moments at which they may land, and nothing is waited for.
 // The text is a function of the program, the dialect and the features alone.

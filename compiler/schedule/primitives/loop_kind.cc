@@ -203,9 +203,9 @@ absl::Status CheckBoundAgain(const ProgramIndex& index, int node, int outer) {
         return Refused(where, " already, and block ", realize.block.name, " writes ", write.buffer, ", in scope ",
                        ToText(write.buffer.scope()), "; threads do together what goes to shared memory");
       }
+      if (write.buffer.scope() != Scope::kWarp) continue;
       const std::optional<ThreadExtents> threads = ThreadsAround(index, node);
-      if (write.buffer.scope() == Scope::kWarp &&
-          (!threads.has_value() || WarpAxisOf(*threads, ThreadAxisNumber(around.thread)) != WarpAxis::kLanes)) {
+      if (!threads.has_value() || WarpAxisOf(*threads, ThreadAxisNumber(around.thread)) != WarpAxis::kLanes) {
         return Refused(where, " already, along which threads are of several warps, and block ", realize.block.name,
                        " writes ", write.buffer, ", of which each warp has its own; give it the scope shared");
       }
