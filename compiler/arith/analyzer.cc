@@ -1,6 +1,7 @@
 #include "compiler/arith/analyzer.h"
 
 #include "compiler/arith/analyzer_impl.h"
+#include "compiler/ir/condition.h"
 #include "compiler/support/check.h"
 
 namespace hone {
@@ -75,6 +76,15 @@ void Analyzer::Impl::AddFact(Sum sum, int64_t limit, uint64_t owner) {
       return;
     }
   }
+  // Where no bit differs numbers are equal: x ^ y <= 0.
+  const Binary* op = limit == 0 && sum.terms.size() == 1 && sum.terms[0].coefficient == 1 && !sum.terms[0].is_split()
+                         ? sum.terms[0].atom.As<Binary>()
+                         : nullptr;
+  if (op != nullptr && op->op == BinaryOp::kBitXor && BoundsOf(sum).min >= 0) {
+    const Sum apart = Difference(ToSum(op->a), ToSum(op->b));
+    AddFact(apart, 0, owner);
+    AddFact(Scaled(apart, -1), 0, owner);
+  }
   changes.push_back({.facts = facts.size(), .conditions = conditions.size()});
   facts.push_back({std::move(sum), limit, owner, true});
 }
@@ -82,8 +92,7 @@ void Analyzer::Impl::AddFact(Sum sum, int64_t limit, uint64_t owner) {
 void Analyzer::Impl::Know(const Expr& condition) {
   if (const Binary* op = condition.As<Binary>()) {
     if (op->op == BinaryOp::kAnd) {
-      Know(op->a);
-      Know(op->b);
+      for (const Expr& part : Conjuncts(condition)) Know(part);
       return;
     }
     if (IsComparison(op->op) && IsIndexType(op->a.type())) {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "compiler/arith/analyzer_impl.h"
+#include "compiler/ir/visit.h"
 
 namespace hone {
 namespace {
@@ -30,14 +31,26 @@ bool IsLesser(const Term& choice) {
   return (choice.atom.As<Binary>()->op == BinaryOp::kMin) == (choice.coefficient > 0);
 }
 
-// The first term of the sum by which it is the lesser of two, or the greater; null when there is none.
+bool Contains(const Expr& e, const Expr& part) {
+  bool found = false;
+  ForEachExpr(e, [&](const Expr& inside) {
+    found |= CompareExprs(inside, part) == 0;
+    return !found;
+  });
+  return found;
+}
+
+// The first term of the sum by which it is the lesser of two, or the greater; null when there is none. One that another
+// is made of comes after that: with a side of the outer one gone, what is left of the two often cancels.
 const Term* ChoiceTerm(const Sum& sum, bool lesser) {
+  const Term* choice = nullptr;
   for (const Term& term : sum.terms) {
     const Binary* op = term.atom.As<Binary>();
     const bool is_choice = op != nullptr && (op->op == BinaryOp::kMin || op->op == BinaryOp::kMax);
-    if (is_choice && IsLesser(term) == lesser) return &term;
+    if (!is_choice || IsLesser(term) != lesser) continue;
+    if (choice == nullptr || Contains(term.atom, choice->atom)) choice = &term;
   }
-  return nullptr;
+  return choice;
 }
 
 }  // namespace
@@ -50,9 +63,9 @@ Bounds Analyzer::Impl::ChoiceBounds(const Binary& op, int depth) {
   const bool lesser = op.op == BinaryOp::kMin;
   Bounds bounds = lesser ? Bounds{std::min(a.min, b.min), std::min(a.max, b.max)}
                          : Bounds{std::max(a.min, b.min), std::max(a.max, b.max)};
-  if (depth <= 0) return bounds;
   Sum both = left;
   AddScaled(both, right);
+  if (depth <= 0 && !both.is_constant()) return bounds;
   if (both.terms.size() >= std::max(left.terms.size(), right.terms.size())) return bounds;
   const Bounds twice_mean = BoundsOf(both, depth - 1);
   if (lesser) bounds.max = std::min(bounds.max, SatFloorDiv(twice_mean.max, 2));

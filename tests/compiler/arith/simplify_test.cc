@@ -153,6 +153,28 @@ TEST(Analyzer, EqualBitsCancel) {
   EXPECT_EQ(ToText(known.Simplify(exclusive(exclusive(i, i), exclusive(i, i + j)))), ToText(exclusive(i, i + j)));
 }
 
+TEST(Analyzer, NumbersThatDifferInNoBitAreEqual) {
+  const Var i("i"), j("j");
+  Analyzer known;
+  known.Bind(i, Range{0, 4});
+  known.Bind(j, Range{0, 2});
+  EXPECT_FALSE(known.CanProve(Expr(i) < 2));
+  const ConstraintScope holds(known, MakeBinary(BinaryOp::kBitXor, i, j) < 1);
+  EXPECT_TRUE(known.CanProve(Expr(i) < 2));
+}
+
+// Of i and 6 - i the greater is 3 or more, also where it stands deep inside.
+TEST(Analyzer, ReflectedIndicesLieAboveTheirMean) {
+  const Var i("i"), o("o");
+  Analyzer known;
+  known.Bind(i, Range{0, 7});
+  known.Bind(o, Range{0, 5});
+  const Expr inner = Max(6 - Expr(i), i);
+  EXPECT_TRUE(known.CanProve(inner >= 3));
+  const Expr border = Min(0 - Max(0 - Expr(o), Expr(o) - 2), Max(-2 - Expr(o), Expr(o) - 4));  // -3 and more
+  EXPECT_TRUE(known.CanProveLessEqual(Max(border * 4 + 10, 0), border * 4 + Max(14 - Expr(i), Expr(i) + 10)));
+}
+
 TEST(Analyzer, TailOfATile) {
   const Var o("o"), x("x"), n("n");
   Analyzer known;
