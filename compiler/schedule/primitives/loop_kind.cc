@@ -1,181 +1,20 @@
 #include "compiler/schedule/primitives/loop_kind.h"
 
-#include <algorithm>
-#include <cstdlib>
+#include <string>
 #include <utility>
-#include <vector>
 
-#include "compiler/arith/analyzer.h"
-#include "compiler/arith/interval_set.h"
-#include "compiler/arith/iter_map.h"
-#include "compiler/arith/linear.h"
-#include "compiler/ir/condition.h"
 #include "compiler/ir/thread_axes.h"
 #include "compiler/ir/visit.h"
+#include "compiler/schedule/analysis/data_parallel.h"
 #include "compiler/schedule/analysis/dataflow.h"
 #include "compiler/schedule/analysis/message.h"
 #include "compiler/schedule/analysis/nest.h"
-#include "compiler/schedule/analysis/reduction.h"
 #include "compiler/schedule/primitive_table.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
 namespace {
-
-// The size m * c of an index that ends in x % m * c; otherwise that of the domain.
-Expr SizeOf(const Expr& value, const Expr& domain) {
-  Expr size = domain;
-  ForEachExpr(value, [&](const Expr& e) {
-    const Binary* scaled = e.As<Binary>();
-    const bool times = scaled != nullptr && scaled->op == BinaryOp::kMul && ConstantValue(scaled->b).has_value();
-    const Binary* remainder = (times ? scaled->a : e).As<Binary>();
-    const bool found =
-        remainder != nullptr && remainder->op == BinaryOp::kFloorMod && ConstantValue(remainder->b).has_value();
-    if (found) size = times ? remainder->b * scaled->b : remainder->b;
-    return !found;
-  });
-  return size;
-}
-
-// One number made of the values that depend on the loop, so that where it differs they differ: those of fused loops,
-// f // 8 and f % 8, give f.
-Expr Joined(const BlockRealize& realize, const Var& loop) {
-  Expr joined = IntConst(0);
-  for (size_t i = 0; i < realize.values.size(); ++i) {
-    if (realize.block.iters[i].kind != IterKind::kSpatial || !UsesVar(realize.values[i], loop)) continue;
-    joined = joined * SizeOf(realize.values[i], realize.block.iters[i].domain.extent) + realize.values[i];
-  }
-  return joined;
-}
-
-// True if distinct iterations of the loop, all else equal, give distinct instances of the block (the bindings are
-// injective in its variable).
-bool IsInjective(const ProgramIndex& index, int block, const For& loop) {
-  const BlockRealize& realize = index.realize(block);
-  for (size_t i = 0; i < realize.values.size(); ++i) {
-    if (realize.block.iters[i].kind != IterKind::kSpatial) continue;
-    const std::optional<int64_t> stride = StrideOf(realize.values[i], loop.var);
-    if (stride.has_value() && *stride != 0) return true;
-  }
-  const VarRanges loops = RangesAround(index, block);
-  Analyzer known(loops);
-  if (const std::optional<int64_t> stride = StrideOf(known.Simplify(Joined(realize, loop.var)), loop.var);
-      stride.value_or(0) != 0)
-    return true;
-  return CheckBindings(realize, loops, known).ok();
-}
-
-bool UsesAny(const Expr& e, const std::vector<Var>& vars) {
-  return std::ranges::any_of(vars, [&](const Var& var) { return UsesVar(e, var); });
-}
-
-// Returns whether all that is added up in one element is added in one iteration of the loop, which moves spatial
-// variables of the block alone. It is where the loops inside move either spatial variables or others: an iteration that
-// writes the element has all of its sum then. A loop inside that moves both, such as one made of fused loops of either
-// kind, may carry the element over to the next iteration, unless it moves it by less than this loop does.
-bool KeepsSumsTogether(const ProgramIndex& index, int node, int block) {
-  const BlockRealize& realize = index.realize(block);
-  const auto moved_by = [&](const Var& var, bool spatial) {
-    for (size_t i = 0; i < realize.values.size(); ++i) {
-      if ((realize.block.iters[i].kind == IterKind::kSpatial) == spatial && UsesVar(realize.values[i], var))
-        return true;
-    }
-    return false;
-  };
-  const Var& var = index.loop(node).var;
-  std::vector<Var> spatial = {var}, others;
-  VarRanges inside;
-  bool mixed = false;
-  for (const int n : index.LoopsBetween(node, block)) {
-    const For& loop = index.loop(n);
-    if (IsConst(loop.extent, 1)) continue;
-    inside[loop.var] = Range{loop.min, loop.extent};
-    const bool is_spatial = moved_by(loop.var, true), is_other = moved_by(loop.var, false);
-    mixed |= is_spatial && is_other;
-    if (is_spatial) spatial.push_back(loop.var);
-    if (is_other) others.push_back(loop.var);
-  }
-  for (const Expr& part : Conjuncts(realize.predicate)) mixed |= UsesAny(part, spatial) && UsesAny(part, others);
-  if (!mixed) return true;
-  Analyzer known(RangesAround(index, block));
-  for (size_t i = 0; i < realize.values.size(); ++i) {
-    if (realize.block.iters[i].kind != IterKind::kSpatial) continue;
-    const std::optional<int64_t> stride = StrideOf(realize.values[i], var);
-    const std::optional<int64_t> values = MaxExtent(EvalSet(realize.values[i], ToSets(inside), known), known);
-    if (stride.has_value() && values.has_value() && *values <= std::abs(*stride)) return true;
-  }
-  return false;
-}
-
-// Returns whether threads can reduce together: x = x OP v, in any order.
-bool ReducesInAnyOrder(const Block& block) {
-  const Store* store = block.body.As<Store>();
-  return store != nullptr && MatchUpdate(*store).has_value();
-}
-
-bool HasWhile(const Block& block) {
-  bool found = false;
-  ForEachStmt(block.body, [&](const Stmt& stmt) {
-    found |= stmt.As<While>() != nullptr;
-    return !found;
-  });
-  return found;
-}
-
-// The iterations of the loop may run in any order, or at once: no two of them touch one element that one of them
-// writes, unless the threads of `reducing_axis` (empty: none) reduce together.
-absl::Status CheckDataParallel(const ProgramIndex& index, int node, std::string_view primitive,
-                               std::string_view reducing_axis = "") {
-  const For& loop = index.loop(node);
-  if (IsConst(loop.extent, 1)) return absl::OkStatus();
-  for (const int b : index.BlocksBelow(node)) {
-    const BlockRealize& realize = index.realize(b);
-    const Block& block = realize.block;
-    if (block.writes.empty() && primitive == "vectorize") {
-      return Refused(
-          primitive, "(", loop.var, "): block ", block.name,
-          " below writes nothing, so it is there for its effect, once an iteration; vectorize a loop inside");
-    }
-    if (primitive == "vectorize" && HasWhile(block)) {
-      return Refused(primitive, "(", loop.var, "): block ", block.name,
-                     " below has a while loop, which may end at another time in each lane; unroll the loop, or make it "
-                     "parallel");
-    }
-    bool used = false, must_be_injective = true;  // in the loop's variable, but for a reduction by threads
-    for (size_t i = 0; i < realize.values.size(); ++i) {
-      if (!UsesVar(realize.values[i], loop.var)) continue;
-      const bool together = block.iters[i].kind == IterKind::kReduce && reducing_axis.starts_with("threadIdx") &&
-                            ReducesInAnyOrder(block);
-      if (together) must_be_injective = false;
-      if (block.iters[i].kind != IterKind::kSpatial && !together) {
-        return Refused(primitive, "(", loop.var, "): the loop runs over ", block.iters[i].var, " of block ", block.name,
-                       ", a ", block.iters[i].kind == IterKind::kReduce ? "reduction" : "variable whose order counts",
-                       "; choose a loop of spatial variables, or rfactor the reduction first");
-      }
-      used = true;
-    }
-    bool shared = false;  // somebody outside the loop sees what the block writes
-    for (const BufferRegion& write : block.writes) shared |= !IsPrivateTo(index, node, write.buffer);
-    if (!shared && primitive != "vectorize") continue;
-    if (!used) {
-      return Refused(primitive, "(", loop.var, "): block ", block.name,
-                     " below does not depend on the loop, so every iteration writes the "
-                     "same elements; move the block out of the loop");
-    }
-    if (must_be_injective && !KeepsSumsTogether(index, node, b)) {
-      return Refused(primitive, "(", loop.var, "): a loop inside moves both what block ", block.name,
-                     " writes and what it adds up, so the sum of one element may be spread over iterations; split the "
-                     "spatial and the reduce loops before they are fused");
-    }
-    if (must_be_injective && !IsInjective(index, b, loop)) {
-      return Refused(primitive, "(", loop.var, "): the bindings of block ", block.name,
-                     " do not tell the iterations apart, so two of them "
-                     "may write one element");
-    }
-  }
-  return absl::OkStatus();
-}
 
 // A loop over threads inside one over the same axis: the copy into shared memory that all threads do together, once for
 // all iterations of the loop outside. So nothing inside may depend on that, and what is written must be seen by all.
