@@ -12,6 +12,7 @@
 #include "compiler/ir/condition.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
+#include "compiler/lower/loops/tile_condition.h"
 #include "compiler/lower/threads/lower_threads.h"
 #include "compiler/schedule/analysis/reduction.h"
 #include "compiler/support/check.h"
@@ -272,8 +273,8 @@ class Rewriter {
     return MakeSeq(std::move(stores));
   }
 
-  // The elements get the totals where an instance has run: those outside their domain do not, whatever part of the
-  // condition was about the reduction.
+  // The elements get the totals where an instance has run: those outside their domain do not, nor those of which the
+  // condition lets no term through.
   Stmt StoreTotals(const BlockRealize& realize, const BlockReduction& reduction, const Split& split,
                    const std::vector<Expr>& totals, const Place& among) {
     Expr condition = True();
@@ -285,9 +286,9 @@ class Rewriter {
     }
     const std::vector<const For*> ended = EndedLoops(split);
     Expr of_ended = True();
-    for (const Expr& part : Conjuncts(realize.predicate)) {
-      if (AboutReduction(realize, part)) continue;
-      const bool ends = std::ranges::any_of(ended, [&](const For* loop) { return UsesVar(part, loop->var); });
+    for (const Expr& part : OfSomeTerm(realize)) {
+      const bool ends = AboutReduction(realize, part) ||
+                        std::ranges::any_of(ended, [&](const For* loop) { return UsesVar(part, loop->var); });
       (ends ? of_ended : condition) = And(ends ? of_ended : condition, part);
     }
     const auto store_if = [&](const Expr& holds) {
@@ -300,8 +301,49 @@ class Rewriter {
     const Buffer ran(reduction.elements[0].buffer.name() + "_ran", kInt32, {Expr(1)}, Scope::kRegister);
     const auto set = [&](int64_t value) { return Stmt::Make(Store{ran, {IntConst(0)}, IntConst(value), Expr()}); };
     const Expr has_run = Eq(MakeLoad(ran, {IntConst(0)}), IntConst(1));
-    const Stmt look = Around(ended, Stmt::Make(IfThen{of_ended, set(1), Stmt()}));
+    Stmt look = Around(ended, Stmt::Make(IfThen{of_ended, set(1), Stmt()}));
+    for (const Threads& axis : axes_) {
+      if (!Uses(realize, axis.var, true) || !UsesVar(look, axis.var)) continue;
+      const Var term(axis.var.name(), axis.var.type());
+      look = Stmt::Make(For{.var = term,
+                            .min = IntConst(0, term.type()),
+                            .extent = IntConst(axis.extent, term.type()),
+                            .kind = ForKind::kSerial,
+                            .body = Substitute(look, axis.var, Expr(term))});
+    }
     return Stmt::Make(Alloc{ran, MakeSeq({set(0), look, store_if(And(condition, has_run))})});
+  }
+
+  // The parts of the block's condition that decide whether an element has any term. One part alone may weigh terms
+  // against elements: x + k < n holds for some k where it does for the least.
+  std::vector<Expr> OfSomeTerm(const BlockRealize& realize) const {
+    std::vector<Expr> parts;
+    std::vector<Expr> mixed;
+    for (const Expr& part : Conjuncts(realize.predicate)) {
+      const std::set<Var> vars = FreeVars(part);
+      const auto of_terms = [&](const Var& var) { return Uses(realize, var, true); };
+      if (!vars.empty() && std::ranges::all_of(vars, of_terms)) continue;
+      (std::ranges::any_of(vars, of_terms) ? mixed : parts).push_back(part);
+    }
+    if (mixed.size() == 1) {
+      TileLoops terms;
+      for (const For* loop : loops_) {
+        const std::optional<int64_t> min = ConstantValue(loop->min), extent = ConstantValue(loop->extent);
+        if (!Uses(realize, loop->var, true)) continue;
+        if (min.has_value() && extent.has_value()) {
+          terms.ranges[loop->var] = {*min, *extent};
+        } else {
+          terms.hidden.insert(loop->var);
+        }
+      }
+      for (const Threads& axis : axes_)
+        if (Uses(realize, axis.var, true)) terms.ranges[axis.var] = {0, axis.extent};
+      Analyzer known;
+      if (const std::optional<TileCondition> read = ReadTileCondition(mixed[0], terms, known))
+        mixed[0] = read->outer + Expr(read->least) <= 0;
+    }
+    parts.insert(parts.end(), mixed.begin(), mixed.end());
+    return parts;
   }
 
   // Of part `i` of the tuple: every thread stores what is its own, the first what others see.
