@@ -60,6 +60,7 @@ absl::StatusOr<Generated> Generate(const std::vector<Kernel>& kernels, const Tar
     LowerOptions lower_options = lower;
     lower_options.features.assign(target.features.begin(), target.features.end());
     lower_options.vector_bits = target.vector_bits;
+    lower_options.masked_bits = target.masked_bits();
     absl::StatusOr<LoweredFunc> lowered = Lower(*kernel.func, lower_options);
     if (!lowered.ok()) return Annotate(lowered.status(), absl::StrCat("lowering ", kernel.func->name));
     EmitOptions options = emit;
@@ -183,6 +184,16 @@ absl::StatusOr<std::string> CompileToAssembly(const ScheduledProgram& program, c
   HONE_ASSIGN_OR_RETURN(const Generated generated, Generate(KernelsOf(program, options.symbol), target, LowerOptions{},
                                                             ScheduledCode(options), options.optimize));
   return EmitAssembly(*generated.module, *generated.machine);
+}
+
+absl::StatusOr<std::string> CompileToLlvmIr(const ScheduledProgram& program, const Target& target,
+                                            const CompileOptions& options) {
+  HONE_ASSIGN_OR_RETURN(const Generated generated, Generate(KernelsOf(program, options.symbol), target, LowerOptions{},
+                                                            ScheduledCode(options), options.optimize));
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  generated.module->print(stream, /*AAW=*/nullptr);
+  return text;
 }
 
 std::string GeneratorFingerprint() { return absl::StrCat("hone-cpu-", kGeneratorHash, "/llvm-", LlvmVersion()); }

@@ -30,7 +30,6 @@ enum CallOffset : int {
 };
 
 constexpr uint64_t kTensorAlign = 64;
-constexpr int64_t kMostLanes = 64;  // of a vector that lowering makes
 
 bool ContainsParallel(const Stmt& body) {
   bool found = false;
@@ -316,8 +315,8 @@ void Emitter::EmitAlloc(const Alloc& alloc) {
       llvm::IRBuilder<>::InsertPointGuard guard(b_);
       llvm::BasicBlock& entry = frame_.function->getEntryBlock();
       b_.SetInsertPoint(&entry, entry.getFirstInsertionPt());
-      // A masked store writes back the old lanes, which may lie behind the end.
-      slot = b_.CreateAlloca(llvm::ArrayType::get(MemoryTypeOf(alloc.buffer.type()), *elements + kMostLanes));
+      const int64_t with_behind = *elements + kBehindRegisters;
+      slot = b_.CreateAlloca(llvm::ArrayType::get(MemoryTypeOf(alloc.buffer.type()), with_behind));
     }
     const uint64_t bytes = static_cast<uint64_t>(*elements) * alloc.buffer.type().bytes();
     const uint64_t align = bytes >= 64 ? 64 : 16;

@@ -27,10 +27,16 @@ struct LowerOptions {
   int64_t max_unrolled = 1024;        // statements a nest of unrolled loops may become; loops beyond that stay loops
   std::vector<std::string> features;  // of the target, by LLVM's names: tile operations that have an instruction stay
   int vector_bits = 256;              // of the target: the widest vector that code should use
+  int masked_bits = 8;  // of the target: the narrowest elements that it loads and stores under masks; 0: none are
 
   // Elements of so many bits in a vector: 16 for float32 with AVX-512.
   int64_t lanes(int bits) const { return vector_bits / bits; }
+  bool has_masks(int bits) const { return masked_bits != 0 && bits >= masked_bits; }
 };
+
+// Elements behind each register buffer that may be read with it, and are never used: a vector is read whole, and what
+// lowering makes of a loop has at most four vectors of the target. AVX-512 has 64 bytes in one.
+inline constexpr int64_t kBehindRegisters = 4 * 64;
 
 // Where an allocation lives: bytes from the start of the launch's scratch, or of the thread's area. 64-byte aligned.
 struct ScratchPlace {

@@ -36,7 +36,7 @@ Stmt OrderPlain(const Stmt& body);
 PrimFunc ExpandVectorOps(PrimFunc func, const LowerOptions& options = {});
 
 // Changes nothing. InvalidArgument when a buffer is written and every write of it needs what it held before: the
-// first that runs, in whatever order, would read what nobody wrote; and when an element is read that no write of the
+// first that runs, in any order, would read unwritten elements; and when an element is read that no write of the
 // program starts (unwritten_reads.h). Proofs both, so no right program is refused. Operations on vectors are expanded
 // before: of one that is not, which elements it reads and writes is not known, and none is refused for it.
 absl::Status CheckInitialised(const PrimFunc& func);
@@ -81,14 +81,14 @@ Stmt InlineLets(const Stmt& body);
 //   for i: alloc T[100]: for j in [0, 4): T[i*4 + j]   =>   for i: alloc T[4]: for j: T[j]
 Stmt CompactAllocations(const Stmt& body);
 
-// Alignment that NoteAlignment noted is made: the dimension behind the axis is padded with elements nobody uses, until
+// Alignment that NoteAlignment noted is made: the dimension behind the axis is padded with unused elements, until
 // a step along the axis is the least k * factor + offset elements.
 //   B: (16, 32), axis 0, factor 32, offset 8   =>   B: (16, 40)
 PrimFunc AlignStorage(PrimFunc func);
 
 // Rows of buffers in shared memory that NoteAlignment noted have their pieces of 16 bytes in another order, of n pieces
 // piece c of row r at c ^ (r // d % n), such that the pieces c of 8 neighbouring rows are in different banks. A buffer
-// stays as it is where n would be 1, or where somebody touches what may be in several pieces at once.
+// stays as it is where n would be 1, or where an access may touch several pieces at once.
 //   bfloat16 A: (128, 32):  A[r, c * 8 + i]   =>   A[r, (c ^ (r // 2 % 4)) * 8 + i]
 // Which elements threads have in common does not change: what is proven of accesses before holds behind it.
 PrimFunc SwizzleStorage(PrimFunc func);
@@ -140,14 +140,17 @@ Stmt ReduceInTree(const Stmt& body, const LowerOptions& options);
 // One longer than four vectors of the target is cut into single ones, of as many lanes as the widest elements in it
 // have there. FailedPrecondition where an iteration reads what another one writes: the message names both accesses. A
 // loop with something inside that has no vector form is serial, and the attribute kSerialLoops of the function says so:
-// a text for each, with the reason. A plain build, whose loops nobody asked for, says nothing.
+// a text for each, with the reason. A plain build, whose loops were not asked for, says nothing. On a target without
+// masks for the elements (LowerOptions::has_masks) there are two versions where conditions can be taken out:
+//   if o*16 + 15 < n: A[ramp(o*16, 1, 16)] = broadcast(x)   else: for j in unroll(16): if o*16 + j < n: A[o*16 + j] = x
+// where they cannot, the attribute says so.
 absl::StatusOr<PrimFunc> VectorizeLoops(PrimFunc func, const LowerOptions& options);
 inline constexpr std::string_view kSerialLoops = "serial_loops";
 // What the attribute says; nothing where there is none.
 std::vector<std::string> SerialLoops(const PrimFunc& func);
 
-// A fragment that the threads of a warp loaded from shared memory (ldmatrix) is not loaded again while nobody can have
-// written there: where a tile's loops are written out, rows and columns share theirs.
+// A fragment that the threads of a warp loaded from shared memory (ldmatrix) is not loaded again while no store can
+// have written there: where a tile's loops are written out, rows and columns share theirs.
 //   load a <- A[0]; load b <- B[0]; c0 += a * b;  load a <- A[0]; load b <- B[1]; c1 += a * b
 //   =>  load a <- A[0]; load b <- B[0]; c0 += a * b;  load b1 <- B[1]; c1 += a * b1
 Stmt ShareFragments(const Stmt& body);
@@ -161,7 +164,7 @@ Stmt UnrollLoops(const Stmt& body, int64_t max_copies);
 Stmt KeepTileRegisters(const Stmt& body);
 
 // A masked store to a register buffer writes all lanes where those that are off are elements that no store writes:
-// nobody may read them, and a register is written whole, while a mask would keep its old lanes beside the new ones.
+// no load may read them, and a register is written whole, while a mask would keep its old lanes beside the new ones.
 //   R[ramp(16, 1, 16)] = x, masked by ramp(16, 1, 16) < 24   =>   R[ramp(16, 1, 16)] = x
 Stmt UnmaskRegisters(const Stmt& body);
 

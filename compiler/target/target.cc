@@ -179,6 +179,11 @@ std::string DeviceClass(const Target& target) {
   return key;
 }
 
+int Target::masked_bits() const {
+  if (has("avx512bw") || has("sve") || has("v")) return 8;
+  return has("avx2") ? 32 : 0;
+}
+
 std::string MissingFeatures(const Target& want, const Target& have) {
   if (want.arch != have.arch) return want.arch;
   std::vector<std::string> missing;

@@ -35,6 +35,9 @@ struct Target {
   bool has(std::string_view feature) const { return features.count(std::string(feature)) != 0; }
   // Elements of that many bits in a vector: 16 for float32 with AVX-512.
   int lanes(int bits = 32) const { return vector_bits / bits; }
+  // The narrowest elements, in bits, of which a vector is loaded or stored under a mask by one instruction; 0 where
+  // there are none, as with NEON.
+  int masked_bits() const;
 };
 
 // InvalidArgument says which word is not known and lists what is.

@@ -49,6 +49,7 @@ absl::StatusOr<ChosenPasses> ChoosePasses(const std::vector<std::string>& names,
     chosen.features = parsed.features;
     chosen.lower.features.assign(parsed.features.begin(), parsed.features.end());
     chosen.lower.vector_bits = parsed.vector_bits;
+    chosen.lower.masked_bits = parsed.masked_bits();
   }
   for (const std::string& name : names) {
     const auto tensor = std::ranges::find(TensorPasses(), name, &LoweringPass::name);

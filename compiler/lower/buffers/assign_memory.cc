@@ -14,7 +14,6 @@ namespace {
 constexpr int64_t kAlign = 64;
 constexpr int64_t kMostRegisterBytes = 16 << 10;  // of one buffer; LLVM spills what the machine does not have
 constexpr int64_t kMostSymbolicElements = int64_t{1} << 31;
-constexpr int64_t kMostLanes = 64;            // of a vector that lowering makes
 constexpr int64_t kMostStackBytes = 4 << 10;  // of a register buffer that is indexed by a variable
 // So much is not worth sharing: it stays in the first cache, and what a program forgot to write is then what the memory
 // held before the call, not a value of an earlier stage that may be right by chance.
@@ -172,7 +171,7 @@ absl::StatusOr<int64_t> BytesOf(const Buffer& buffer) {
                      " elements, for which a kernel's scratch memory is not planned; give its sizes smaller ranges"));
   }
   // Vectors of registers are read whole, and such a buffer was meant for registers.
-  const int64_t behind = buffer.scope() == Scope::kRegister ? kMostLanes : 0;
+  const int64_t behind = buffer.scope() == Scope::kRegister ? kBehindRegisters : 0;
   return (*elements + behind) * buffer.type().bytes();
 }
 

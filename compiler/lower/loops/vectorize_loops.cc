@@ -10,6 +10,7 @@
 #include "compiler/ir/condition.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/checks/lane_conflicts.h"
+#include "compiler/lower/loops/lane_conditions.h"
 #include "compiler/lower/passes.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/text/text.h"
@@ -174,17 +175,28 @@ class Vectorizer {
     }
     const Expr mapped = MapChildren(e, [&](const Expr& child) { return OnExpr(child); });
     const Load* load = mapped.As<Load>();
-    // Registers may be read whole: what the lanes that are off hold is never used.
-    if (load == nullptr || !mask_ || load->buffer.scope() == Scope::kRegister) return mapped;
+    if (load == nullptr || !mask_ || IsInRegisters(*load)) return mapped;
     if (!mapped.type().is_scalar()) return MakeLoad(load->buffer, load->indices, mask_);
     // One element for all lanes, which may lie outside where no lane is on.
-    return IsInside(*load) ? mapped : MakeLoad(load->buffer, {MakeBroadcast(load->indices[0], lanes_)}, mask_);
+    return IsInside(load->indices[0], load->buffer)
+               ? mapped
+               : MakeLoad(load->buffer, {MakeBroadcast(load->indices[0], lanes_)}, mask_);
   }
 
-  bool IsInside(const Load& load) {
+  // Registers may be read whole, with what is behind them: what the lanes that are off hold is never used.
+  bool IsInRegisters(const Load& load) {
+    if (load.buffer.scope() != Scope::kRegister) return false;
     const Expr& index = load.indices[0];
-    return known_.CanProve(IntConst(0, index.type()) <= index) &&
-           known_.CanProve(index < MakeCast(index.type(), load.buffer.shape()[0]));
+    if (index.type().is_scalar()) return IsInside(index, load.buffer, kBehindRegisters);
+    const Ramp* ramp = index.As<Ramp>();
+    return ramp != nullptr && IsInside(ramp->base, load.buffer, kBehindRegisters) &&
+           IsInside(ramp->base + ramp->stride * IntConst(index.type().lanes - 1, ramp->base.type()), load.buffer,
+                    kBehindRegisters);
+  }
+
+  bool IsInside(const Expr& index, const Buffer& buffer, int64_t behind = 0) {
+    const Expr end = MakeCast(index.type(), buffer.shape()[0]) + IntConst(behind, index.type());
+    return known_.CanProve(IntConst(0, index.type()) <= index) && known_.CanProve(index < end);
   }
 
   int lanes_;
@@ -251,22 +263,48 @@ class LoopVectorizer {
   // Iterations [begin, begin + lanes) of the loop as vectors.
   Stmt Lanes(const For& loop, const Expr& begin, int64_t lanes) {
     if (lanes == 1) return Substitute(loop.body, loop.var, begin);
+    For piece = loop;
+    piece.min = begin;
+    piece.extent = Expr(lanes);
     Vectorizer vectorizer(loop.var, begin, static_cast<int>(lanes), around_);
     const Stmt vectors = vectorizer.OnStmt(loop.body);
-    if (vectorizer.obstacle().empty()) return vectors;
-    For part = loop;
-    part.min = begin;
-    part.extent = Expr(lanes);
-    return Serial(part, absl::StrCat(vectorizer.obstacle(), "; vectorize another loop, or unroll it"));
+    if (!vectorizer.obstacle().empty())
+      return Serial(piece, absl::StrCat(vectorizer.obstacle(), "; vectorize another loop, or unroll it"));
+    const std::optional<int> masked = NarrowestMasked(vectors);
+    if (!masked.has_value() || options_.has_masks(*masked)) return vectors;
+    if (std::optional<Stmt> versions = WholeOrEach(piece)) return *std::move(versions);
+    Say(absl::StrCat("loop ", loop.var.name(), " loads or stores elements of ", *masked,
+                     " bits under a mask, which the target does one by one"));
+    return vectors;
+  }
+
+  // For a target without masks: vectors where all lanes are on, and a copy of the body for each lane where not.
+  std::optional<Stmt> WholeOrEach(const For& piece) {
+    Analyzer known;
+    for (const For& loop : around_.loops) known.Bind(loop.var, Range{loop.min, loop.extent});
+    const std::optional<WholeLanes> whole = TakeOutConditions(piece, known);
+    if (!whole.has_value()) return std::nullopt;
+    const int64_t lanes = *ConstantValue(piece.extent);
+    Vectorizer vectorizer(whole->loop.var, whole->loop.min, static_cast<int>(lanes), around_);
+    const Stmt vectors = vectorizer.OnStmt(whole->loop.body);
+    if (!vectorizer.obstacle().empty() || NarrowestMasked(vectors).has_value()) return std::nullopt;
+    For each = piece;
+    each.kind = ForKind::kUnrolled;
+    each.min = IntConst(0, piece.var.type());
+    each.body = Substitute(piece.body, piece.var, piece.min + piece.var);
+    return Stmt::Make(IfThen{whole->when, RenewDefinitions(vectors), Stmt::Make(std::move(each))});
   }
 
   // The loop as it is, and said.
   Stmt Serial(const For& loop, const std::string& why) {
-    std::string said = absl::StrCat("loop ", loop.var.name(), " is not vectorised: ", why);
-    if (std::ranges::find(serial_, said) == serial_.end()) serial_.push_back(std::move(said));
+    Say(absl::StrCat("loop ", loop.var.name(), " is not vectorised: ", why));
     For serial = loop;
     serial.kind = ForKind::kSerial;
     return Stmt::Make(std::move(serial));
+  }
+
+  void Say(std::string said) {
+    if (std::ranges::find(serial_, said) == serial_.end()) serial_.push_back(std::move(said));
   }
 
   const LowerOptions& options_;
