@@ -19,9 +19,12 @@
 namespace hone {
 namespace {
 
-// expression := sum ("^" sum)*    sum := term (("+" | "-") term)*    term := factor (("*" | "//" | "%") factor)* factor
-// := number | name |
-// "(" .. ")" | "-" factor
+// clang-format off
+//   expression := sum ("^" sum)*
+//   sum        := term (("+" | "-") term)*
+//   term       := factor (("*" | "//" | "%") factor)*
+//   factor     := number | name | "(" expression ")" | "-" factor
+// clang-format on
 class MapParser {
  public:
   explicit MapParser(std::string_view text) : text_(text) {}
@@ -374,6 +377,29 @@ absl::StatusOr<InverseMap> Invert(const IndexMap& map, std::span<const Expr> ext
   return inverse;
 }
 
+namespace {
+
+// A part of a source's value: where it begins, how many values it has, and what it is in terms of the new indices.
+struct SourceDigit {
+  int64_t lower, extent;
+  Expr value;
+};
+
+// What the digits, in any order, make of a source, and how far they reach without a gap.
+std::pair<Expr, int64_t> ValueOf(std::vector<SourceDigit> digits) {
+  std::sort(digits.begin(), digits.end(), [](const SourceDigit& a, const SourceDigit& b) { return a.lower < b.lower; });
+  int64_t reach = 1;
+  Expr value = IntConst(0);
+  for (const SourceDigit& digit : digits) {
+    if (digit.lower != reach) break;
+    value = value + digit.value * IntConst(digit.lower);
+    reach *= digit.extent;
+  }
+  return {value, reach};
+}
+
+}  // namespace
+
 absl::StatusOr<InverseMap> InvertOneToOne(const IndexMap& map, std::span<const int64_t> shape) {
   const std::string where = Message("index map ", ToText(map));
   if (shape.size() != map.inputs.size()) {
@@ -388,12 +414,7 @@ absl::StatusOr<InverseMap> InvertOneToOne(const IndexMap& map, std::span<const i
   if (!found.ok()) return Invalid(where, ": ", found.status().message());
   InverseMap inverse;
   inverse.inside = True();
-  // Digits of the inputs, each with its place in the input and its value in terms of the new indices.
-  struct Digit {
-    int64_t lower, extent;
-    Expr value;
-  };
-  std::vector<std::vector<Digit>> digits(shape.size());
+  std::vector<std::vector<SourceDigit>> digits(found->sources.size());
   for (size_t o = 0; o < outputs.size(); ++o) {
     const IterValue& value = found->values[o];
     if (!IsConst(known.Simplify(value.base), 0))
@@ -405,31 +426,34 @@ absl::StatusOr<InverseMap> InvertOneToOne(const IndexMap& map, std::span<const i
     int64_t below = 1;  // places that the pieces of lower scale take
     for (size_t k = value.pieces.size(); k-- > 0;) {
       const IterPiece& piece = value.pieces[k];
-      const std::vector<Var>& loops = found->sources[piece.source].loops;
-      const auto input = std::find_if(map.inputs.begin(), map.inputs.end(),
-                                      [&](const Var& v) { return loops.size() == 1 && v.SameAs(loops[0]); });
-      if (input == map.inputs.end() || piece.scale != below)
+      if (piece.scale != below)
         return Invalid(where, ": output ", o, " (", outputs[o], ") leaves out places in between");
       const int64_t extent = *ConstantValue(piece.extent);
       below *= extent;
       const Expr digit = FloorMod(FloorDiv(place, IntConst(piece.scale)), IntConst(extent));
-      digits[input - map.inputs.begin()].push_back({piece.lower_factor, extent, digit});
+      digits[static_cast<size_t>(piece.source)].push_back({piece.lower_factor, extent, digit});
+    }
+  }
+  // An index is a digit of the source that it is part of; one that is in none has a single value.
+  inverse.original.assign(shape.size(), IntConst(0));
+  std::vector<int64_t> reached(shape.size(), 1);
+  for (size_t s = 0; s < digits.size(); ++s) {
+    const auto [value, reach] = ValueOf(std::move(digits[s]));
+    int64_t below = 1;
+    const std::vector<Var>& loops = found->sources[s].loops;
+    for (size_t l = loops.size(); l-- > 0;) {
+      const size_t input = static_cast<size_t>(std::ranges::find(map.inputs, loops[l]) - map.inputs.begin());
+      HONE_CHECK(input < shape.size()) << loops[l].name() << " is no index of the map";
+      const Expr digit = FloorMod(FloorDiv(value, IntConst(below)), IntConst(shape[input]));
+      inverse.original[input] = known.Simplify(loops.size() == 1 ? value : digit);
+      reached[input] = l == 0 ? reach / below : std::min(shape[input], reach / below);
+      below *= shape[input];
     }
   }
   for (size_t i = 0; i < shape.size(); ++i) {
-    std::sort(digits[i].begin(), digits[i].end(), [](const Digit& a, const Digit& b) { return a.lower < b.lower; });
-    int64_t reach = 1;
-    Expr value = IntConst(0);
-    for (const Digit& digit : digits[i]) {
-      if (digit.lower != reach) break;
-      value = value + digit.value * IntConst(digit.lower);
-      reach *= digit.extent;
-    }
-    if (reach != shape[i] || (shape[i] > 1 && digits[i].empty())) {
-      return Invalid(where, ": index ", map.inputs[i], " runs to ", shape[i],
-                     " and cannot be told from the new indices: their parts of it reach ", reach);
-    }
-    inverse.original.push_back(known.Simplify(value));
+    if (reached[i] == shape[i]) continue;
+    return Invalid(where, ": index ", map.inputs[i], " runs to ", shape[i],
+                   " and cannot be told from the new indices: their parts of it reach ", reached[i]);
   }
   return inverse;
 }

@@ -171,11 +171,15 @@ class Player {
     bool swizzled = false;
     const std::optional<int64_t> row = buffer.rank() > 1 ? ConstantValue(buffer.shape()[1]) : std::nullopt;
     const bool fuses = machine_.has_value() && row.has_value() && random_.Chance(0.2);  // the first two dimensions
+    const bool cuts = fuses && random_.Chance(0.5);                                     // and cuts what they become
     for (int d = 0; d < buffer.rank(); ++d) {
       const std::string i = "i" + std::to_string(d), f = std::to_string(2 + random_.Below(3));
       inputs += (d == 0 ? "" : ", ") + i;
       if (fuses && d < 2) {
-        outputs += d == 0 ? "i0 * " + std::to_string(*row) + " + " : "i1, ";
+        const std::string fused = "(i0 * " + std::to_string(*row) + " + i1)";
+        if (d == 0) continue;
+        outputs += fused + (cuts ? " // " + f : "") + ", ";
+        if (cuts) tail += fused + " % " + f + ", ";
       } else if (random_.Chance(0.5)) {
         outputs += i + ", ";
       } else {
