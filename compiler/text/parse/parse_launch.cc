@@ -6,10 +6,21 @@
 namespace hone {
 namespace {
 
-// What says how a statement should be compiled, or for which device, and nothing about what it computes.
+// What says how a statement should be compiled, or for which device, and nothing about what it computes. Copies that
+// may be asynchronous are made at once, so that there is nothing to wait for.
 bool IsHint(absl::string_view key) {
-  static constexpr absl::string_view kHints[] = {"target",        "device_id",     "device_type",      "device_scope",
-                                                 "compute_scope", "hand_threaded", "storage_alignment"};
+  static constexpr absl::string_view kHints[] = {"target",
+                                                 "device_id",
+                                                 "device_type",
+                                                 "device_scope",
+                                                 "compute_scope",
+                                                 "hand_threaded",
+                                                 "storage_alignment",
+                                                 "double_buffer_scope",
+                                                 "async_scope",
+                                                 "async_commit_queue_scope",
+                                                 "async_wait_queue_scope",
+                                                 "async_wait_inflight_count"};
   return key.substr(0, 7) == "pragma_" || std::ranges::find(kHints, key) != std::end(kHints);
 }
 

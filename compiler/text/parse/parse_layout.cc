@@ -1,8 +1,9 @@
 // Where the elements of a buffer lie: strides, offsets, and buffers that are views of others' memory.
 //
 // Hone's buffers are row-major and contiguous. A text may say so in numbers, or leave the numbers to variables
-// (strides=("s0", "s1")), which then stand for the contiguous ones. Other numbers have a meaning for a view alone:
-// its indices are rewritten as indices of the buffer that it is a view of.
+// (strides=("s0", "s1")), which then stand for the contiguous ones. Other numbers have a meaning for a view, whose
+// indices are rewritten as indices of the buffer that it is a view of, and for memory of the program's own, where they
+// leave gaps between rows.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -63,6 +64,26 @@ bool SameShape(const std::vector<Expr>& a, const std::vector<Expr>& b) {
     const std::optional<int64_t> n = ConstantValue(x), m = ConstantValue(y);
     return (n.has_value() && n == m) || StructuralEqual(x, y);
   });
+}
+
+// The shape of rows that are as long as the strides say: memory with gaps between rows is that of longer rows, whose
+// last elements are not used. nullopt where strides are no numbers, or each is no multiple of the next.
+std::optional<std::vector<Expr>> ShapeWithGaps(const std::vector<Expr>& shape, const std::vector<Expr>& strides) {
+  std::vector<Expr> longer = shape;
+  std::optional<int64_t> inner = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    const std::optional<int64_t> stride = ConstantValue(strides[i]);
+    if (!stride.has_value() || *stride < 1 || *stride % *inner != 0) return std::nullopt;
+    const bool is_last = i + 1 == shape.size();
+    if (is_last && *stride != 1) return std::nullopt;
+    if (!is_last) {
+      const std::optional<int64_t> extent = ConstantValue(shape[i + 1]);
+      if (!extent.has_value() || *stride / *inner < *extent) return std::nullopt;
+      longer[i + 1] = IntConst(*stride / *inner, shape[i + 1].type());
+    }
+    inner = stride;
+  }
+  return longer;
 }
 
 }  // namespace
@@ -146,6 +167,12 @@ absl::StatusOr<Stmt> Parser::BufferStatement(const std::string& name, absl::stri
   }
   if (function == "Buffer") {
     return ErrorAt(at, "a T.Buffer of no memory; expected data=, such as T.Buffer((16,), data=A.data)");
+  }
+  std::vector<Expr> strides;
+  for (const Given& stride : spec.strides) strides.push_back(stride.value);
+  if (std::optional<std::vector<Expr>> longer = strides.empty() ? std::nullopt : ShapeWithGaps(spec.shape, strides)) {
+    spec.shape = *std::move(longer);
+    spec.strides.clear();
   }
   HONE_ASSIGN_OR_RETURN(const Buffer buffer, NewBuffer(name, std::move(spec)));
   Define(name, {.buffer = buffer});

@@ -270,6 +270,47 @@ def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 1, 8), "float32")):
     for i, j in T.grid(4, 8):
         B[i, 0, j] = A[i, j] * T.Cast("float32", 8 + 1 + 0)
 )"},
+    {"StridesWithGapsAreLongerRows", R"(
+@T.prim_func
+def main(A: T.Buffer((2, 4, 6), "float32"), B: T.Buffer((2, 4, 6), "float32")):
+    with T.block("root"):
+        t = T.alloc_buffer((2, 4, 6), "float32", strides=(40, 8, 1))
+        for i, j, k in T.grid(2, 4, 6):
+            t[i, j, k] = A[i, j, k]
+        for i, j, k in T.grid(2, 4, 6):
+            B[i, j, k] = t[i, j, k]
+)",
+     R"(
+@T.prim_func
+def main(A: T.Buffer((2, 4, 6), "float32"), B: T.Buffer((2, 4, 6), "float32")):
+    t = T.alloc_buffer((2, 5, 8), "float32")
+    for i, j, k in T.grid(2, 4, 6):
+        t[i, j, k] = A[i, j, k]
+    for i, j, k in T.grid(2, 4, 6):
+        B[i, j, k] = t[i, j, k]
+)"},
+    {"AsynchronousCopiesAreMadeAtOnce", R"(
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    t = T.allocate((8,), "float32", scope="shared")
+    with T.attr(0, "async_commit_queue_scope", 0):
+        T.attr(0, "async_scope", 1)
+        for i in range(8):
+            t[i] = A[i]
+    with T.attr(0, "async_wait_queue_scope", 0):
+        T.attr(0, "async_wait_inflight_count", 0)
+        for i in range(8):
+            B[i] = t[i]
+)",
+     R"(
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    t = T.allocate((8,), "float32", scope="shared")
+    for i in range(8):
+        t[i] = A[i]
+    for i in range(8):
+        B[i] = t[i]
+)"},
     {"StridesOfAMatchedPart", R"(
 @T.prim_func
 def main(A: T.Buffer((16, 16), "float32"), B: T.Buffer((16, 16), "float32")):
@@ -365,11 +406,11 @@ constexpr Refusal kRefusals[] = {
      "`while`, or write an `if`"},
     {"Assert", "    assert True, \"of course\"\n",
      "line 3, column 5: `assert` is not supported: sizes are checked when a kernel is called; leave it out"},
-    {"AttributeWithMeaning", "    with T.attr(0, \"async_commit_queue_scope\", 0):\n        B[0, 0] = A[0, 0]\n",
-     "line 3, column 20: the attribute \"async_commit_queue_scope\" of a statement is not supported; expected a hint "
+    {"AttributeWithMeaning", "    with T.attr(0, \"extern_scope\", 0):\n        B[0, 0] = A[0, 0]\n",
+     "line 3, column 20: the attribute \"extern_scope\" of a statement is not supported; expected a hint "
      "such as \"pragma_auto_unroll_max_step\", which is passed over"},
-    {"AttributesWithMeaning", "    T.attr({\"pragma_scope\": \"seq\", \"async_scope\": 1})\n",
-     "line 3, column 12: the attribute \"async_scope\" of a statement is not supported; expected a hint such as "
+    {"AttributesWithMeaning", "    T.attr({\"pragma_scope\": \"seq\", \"extern_scope\": 1})\n",
+     "line 3, column 12: the attribute \"extern_scope\" of a statement is not supported; expected a hint such as "
      "\"pragma_auto_unroll_max_step\", which is passed over"},
     {"NamesOfOneValue", "    x, y = A[0, 0], A[0, 1]\n",
      "line 3, column 5: found several names; expected one, except for sizes and T.axis.remap"},
@@ -379,8 +420,10 @@ constexpr Refusal kRefusals[] = {
     {"ScopeOfTensorCores", "    t = T.alloc_buffer((4,), \"float16\", scope=\"wmma.accumulator\")\n",
      "line 3, column 47: \"wmma.accumulator\" is no scope; expected \"global\", \"local\", \"local.thread\", "
      "\"shared\" or \"warp\""},
-    {"Strides", "    t = T.alloc_buffer((4, 8), \"float32\", strides=[16, 1])\n",
-     "line 3, column 52: found a stride 16; expected 8: buffers are row-major and contiguous"},
+    {"Strides", "    t = T.alloc_buffer((4, 8), \"float32\", strides=[1, 4])\n",
+     "line 3, column 52: found a stride 1; expected 8: buffers are row-major and contiguous"},
+    {"StridesBelowARow", "    t = T.alloc_buffer((4, 8), \"float32\", strides=[4, 1])\n",
+     "line 3, column 52: found a stride 4; expected 8: buffers are row-major and contiguous"},
     {"StridesCount", "    t = T.alloc_buffer((4, 8), \"float32\", strides=[1])\n",
      "line 3, column 51: found 1 strides for 2 dimensions; expected one for each, after the shape"},
     {"Offset", "    t = T.alloc_buffer((4, 8), \"float32\", elem_offset=4)\n",
