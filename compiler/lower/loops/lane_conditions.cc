@@ -5,7 +5,7 @@
 
 #include "compiler/ir/condition.h"
 #include "compiler/ir/visit.h"
-#include "compiler/lower/loops/tile_condition.h"
+#include "compiler/lower/tile_condition.h"
 
 namespace hone {
 namespace {

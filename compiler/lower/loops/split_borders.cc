@@ -3,8 +3,8 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/condition.h"
 #include "compiler/ir/visit.h"
-#include "compiler/lower/loops/tile_condition.h"
 #include "compiler/lower/passes.h"
+#include "compiler/lower/tile_condition.h"
 
 namespace hone {
 namespace {

@@ -1,4 +1,4 @@
-#include "compiler/lower/loops/tile_condition.h"
+#include "compiler/lower/tile_condition.h"
 
 #include <algorithm>
 #include <vector>
