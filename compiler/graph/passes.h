@@ -50,16 +50,21 @@ absl::Status Bfloat16Products(Graph& graph, const std::set<std::string>& feature
 // Whether there is such an instruction at all.
 bool MultipliesBfloat16(const std::set<std::string>& features);
 
+// Products of uint8 by int8 become products of int8 by int8, where an instruction of a target with these features
+// multiplies those and none multiplies uint8 by int8: what varies is computed less 128, and the sums of the weight make
+// up for it. Exact.
+absl::Status Int8Products(Graph& graph, const std::set<std::string>& features);
+
 // Products of bytes become products of int16, where an instruction of a target with these features multiplies those and
 // none multiplies bytes: widened once, where an operand is made, not for each product. Exact.
 absl::Status Int16Products(Graph& graph, const std::set<std::string>& features);
 
-// All of them but the last two, once through one list (passes/optimize.cc). A second time merges equal nodes that the
+// All of them but the last three, once through one list (passes/optimize.cc). A second time merges equal nodes that the
 // last of them leave, which gives no network of tests/models/exported fewer kernels.
 absl::Status Optimize(Graph& graph);
 
-// Each by name, "fold_constants": the list of Optimize, "optimize" itself, then the last two. For `hone opt --pass` and
-// tests. `features`: of the target, for the last two.
+// Each by name, "fold_constants": the list of Optimize, "optimize" itself, then the last three. For `hone opt --pass`
+// and tests. `features`: of the target, for the last three.
 struct GraphPass {
   const char* name;
   std::function<absl::Status(Graph& graph, const std::set<std::string>& features)> run;

@@ -157,6 +157,7 @@ absl::StatusOr<Plan> MakePlan(Graph graph, const PlanOptions& options) {
   if (options.numeric >= NumericLevel::kBf16) {
     HONE_RETURN_IF_ERROR(Annotate(Bfloat16Products(graph, options.features), "products of bfloat16"));
   }
+  HONE_RETURN_IF_ERROR(Annotate(Int8Products(graph, options.features), "products of int8"));
   HONE_RETURN_IF_ERROR(Annotate(Int16Products(graph, options.features), "products of int16"));
   return Planner(graph).Run(options.fuse);
 }

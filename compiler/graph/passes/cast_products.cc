@@ -21,10 +21,12 @@ absl::StatusOr<int> CastTo(Rewriting& r, const Node& origin, int value, DType to
   return r.Add(move.op, move, {cast}, move.attrs);
 }
 
-// nullopt for other nodes.
-std::optional<ProductNode> MatchProduct(const Rewriting& r, const Node& node) {
+}  // namespace
+
+std::optional<ProductNode> MatchProduct(const Graph& graph, const Node& node) {
   if (!FindOp(node.op)->is_matrix_product || IntAttr(node.attrs, "groups", 1) != 1) return std::nullopt;
-  const TensorType &out = r.type(node.outputs[0]), &left = r.type(node.inputs[0]), &right = r.type(node.inputs[1]);
+  const TensorType &out = graph.type(node.outputs[0]), &left = graph.type(node.inputs[0]),
+                   &right = graph.type(node.inputs[1]);
   const std::vector<int64_t> order = IntsAttr(node.attrs, "b_order");
   const int64_t depth_at = order.empty() ? right.rank() - 2 : order.end()[-2];
   const std::vector<int64_t> strides = IntsAttr(node.attrs, "strides");
@@ -36,18 +38,16 @@ std::optional<ProductNode> MatchProduct(const Rewriting& r, const Node& node) {
                    .rows = out.rank() < 2 || step != 1 ? 1 : out.shape.end()[-2],
                    .columns = out.shape.back(),
                    .depth = right.shape[static_cast<size_t>(depth_at)]};
-  product.right_is_constant = r.IsConstant(node.inputs[1]);
+  product.right_is_constant = graph.values[node.inputs[1]].is_constant();
   product.has_minimal_filter = node.op == "conv" && right.rank() == 4 &&
                                topi::AllAre({right.shape.begin(), right.shape.end() - 2}, 3) &&
                                topi::AllAre(strides, 1) && product.right_is_constant;
   return product;
 }
 
-}  // namespace
-
 absl::Status CastProducts(Graph& graph, DType type, const GainsByCast& gains) {
   const auto rewrite = [&](Rewriting& r, const Node& node) -> absl::StatusOr<std::optional<int>> {
-    const std::optional<ProductNode> product = MatchProduct(r, node);
+    const std::optional<ProductNode> product = MatchProduct(r.graph(), node);
     if (!product.has_value() || !gains(*product)) return std::nullopt;
     HONE_ASSIGN_OR_RETURN(const int x, CastTo(r, node, node.inputs[0], type));
     HONE_ASSIGN_OR_RETURN(const int w, CastTo(r, node, node.inputs[1], type));

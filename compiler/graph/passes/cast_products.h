@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "compiler/graph/graph.h"
@@ -21,6 +22,8 @@ struct ProductNode {
   bool right_is_constant = false;
   bool has_minimal_filter = false;  // a convolution of 3x3 and stride 1 (compiler/schedule/primitives/winograd.h)
 };
+// nullopt for other nodes, and convolutions of several groups.
+std::optional<ProductNode> MatchProduct(const Graph& graph, const Node& node);
 // Whether it gains by the other type.
 using GainsByCast = std::function<bool(const ProductNode& product)>;
 

@@ -41,6 +41,7 @@ std::span<const GraphPass> GraphPasses() {
     for (const OptimizePass& pass : kOptimizePasses) add(pass);
     add({"optimize", Optimize});
     all->push_back({"bfloat16_products", Bfloat16Products});
+    all->push_back({"int8_products", Int8Products});
     all->push_back({"int16_products", Int16Products});
     return all;
   }();

@@ -17,6 +17,7 @@
 #include "compiler/schedule/analysis/program_index.h"
 #include "compiler/te/te.h"
 #include "compiler/text/text.h"
+#include "compiler/topi/conv.h"
 #include "compiler/topi/dense.h"
 #include "compiler/topi/elementwise.h"
 #include "compiler/topi/shape_ops.h"
@@ -198,6 +199,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "dot4_u8s8_s32", 16},
         DotCase{"Tiles", "cpu:x86-64-v4+avx512vnni+amx-tile+amx-int8", kUInt8, kInt8, 64, 64, "mma4_u8s8_s32", 16},
         DotCase{"Sdot", "cpu:cortex-a76", kInt8, kInt8, 64, 16, "dot4_s8s8_s32", 4},
+        DotCase{"SdotOfNeoverseN1", "cpu:neoverse-n1", kInt8, kInt8, 64, 16, "dot4_s8s8_s32", 4},
+        DotCase{"NoUsdot", "cpu:cortex-a76", kUInt8, kInt8, 64, 16, "", 0},  // graph/passes/int8_products.cc
         DotCase{"Usdot", "cpu:neoverse-n2", kUInt8, kInt8, 64, 16, "dot4_u8s8_s32", 4},
         DotCase{"NoInstruction", "cpu:cortex-a72", kInt8, kInt8, 64, 16, "", 0},
         DotCase{"NoWholeGroups", "cpu:x86-64-v4+avx512vnni", kUInt8, kInt8, 64, 15, "", 0},
@@ -207,12 +210,14 @@ INSTANTIATE_TEST_SUITE_P(
 
 // No candidate can be faster than the lower bound, which goes by operations in the time of float32's.
 TEST(DotRule, FasterProductsAreFewerOperations) {
-  const te::Tensor a = te::Placeholder({64, 256}, kUInt8, "a"), b = te::Placeholder({256, 64}, kInt8, "b");
-  const PrimFunc func = te::CreatePrimFunc({a, b}, {topi::Dense(a, b)}, "main");
-  const auto least = [&](const char* target) { return *LeastFlop(func, {*ParseTarget(target), 1}); };
+  const auto least = [](const char* target, DType left = kUInt8) {
+    const te::Tensor a = te::Placeholder({64, 256}, left, "a"), b = te::Placeholder({256, 64}, kInt8, "b");
+    return *LeastFlop(te::CreatePrimFunc({a, b}, {topi::Dense(a, b)}, "main"), {*ParseTarget(target), 1});
+  };
   const double plain = least("cpu:cortex-a72");
   EXPECT_EQ(plain, 2.0 * 64 * 64 * 256);
-  EXPECT_EQ(least("cpu:cortex-a76"), plain) << "no instruction for these types";
+  EXPECT_EQ(least("cpu:cortex-a76"), plain) << "no instruction for bytes of both signs";
+  EXPECT_EQ(least("cpu:cortex-a76", kInt8), plain / 4);
   EXPECT_EQ(least("cpu:x86-64-v4+avx512vnni"), plain / 4);
   EXPECT_EQ(least("cpu:x86-64-v3"), plain / 2) << "pairs; their sums may run beside them";
   EXPECT_LT(least("cpu:x86-64-v4+avx512vnni+amx-tile+amx-int8"), plain / 16);
@@ -224,6 +229,15 @@ TEST(DotRule, TakesRowsThatBeginAnywhere) {  // pixels of an image that is read 
   const PrimFunc func = te::CreatePrimFunc({image, b}, {topi::Dense(rows, b)}, "main");
   const Trace trace = *DefaultTrace(func, {*ParseTarget("cpu:x86-64-v3"), 2});
   EXPECT_THAT(OriginOf(trace)->generator, HasSubstr("dot2_u8s8_s32(dense)"));
+}
+
+TEST(DotRule, TakesInt8WhereMinimalFilteringWouldDo) {  // as graphs have it where there is no usdot
+  const te::Tensor x = te::Placeholder({1, 14, 14, 32}, kInt8, "x"), w = te::Placeholder({3, 3, 32, 64}, kInt8, "w");
+  const te::Tensor y = topi::Conv(x, w, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1, -128}, "conv2d");
+  const PrimFunc func = te::CreatePrimFunc({x, w}, {y}, "main", {{"constants", std::vector<int64_t>{1}}});
+  for (const char* cpu : {"cpu:cortex-a76", "cpu:cortex-a78", "cpu:neoverse-n1"}) {
+    EXPECT_THAT(OriginOf(*DefaultTrace(func, {*ParseTarget(cpu), 2}))->generator, HasSubstr("dot4_s8s8_s32(conv2d)"));
+  }
 }
 
 TEST(DotRule, TakesSmallMatricesOfWholeRows) {

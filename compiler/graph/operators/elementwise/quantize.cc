@@ -138,50 +138,59 @@ Outputs DynamicQuantizeLinear(NodeContext& c) {
   return Results({Quantise(x, scale, zero, DType::UInt(8)), scale, zero});
 }
 
-// A zero point of a matrix: one for all, for each row of the left, for each column of the right.
-Value MatrixZero(const Value& zero, const Value& matrix, bool rows) {
-  if (!zero || *NumElements(zero.shape()) == 1) return zero ? Reshape(zero, {}) : zero;
-  if (zero.rank() != 1 || !rows) return zero;
-  return Reshape(zero, {zero.dim(0), 1});
+// Operands of a product as matrices, those of one rank above 2 as batches of them: a vector is a row on the left and a
+// column on the right, whose dimension the result has not.
+struct MatrixOperands {
+  Value a, b;
+  bool row = false, column = false;
+};
+MatrixOperands AsMatrices(const Value& a, const Value& b) {
+  if (!a || !b) return {};
+  if (a.rank() == 0 || b.rank() == 0) return {Fail(a.context(), Unsupported("a product of scalars")), b};
+  const bool row = a.rank() == 1, column = b.rank() == 1;
+  return {row ? Reshape(a, {1, a.dim(0)}) : a, column ? Reshape(b, {b.dim(0), 1}) : b, row, column};
+}
+Value WithoutAdded(const Value& y, const MatrixOperands& of) {
+  if (!y || (!of.row && !of.column)) return y;
+  std::vector<int64_t> shape = y.shape();
+  if (of.column) shape.pop_back();
+  if (of.row) shape.erase(shape.end() - (of.column ? 1 : 2));
+  return Reshape(y, shape);
 }
 
+// A scale or zero point of a matrix: one for all, for each row of the left, for each column of the right.
+Value OfRows(const Value& param) {
+  if (!param || *NumElements(param.shape()) == 1) return param ? Reshape(param, {}) : param;
+  return param.rank() == 1 ? Reshape(param, {param.dim(0), 1}) : param;
+}
+Value OfColumns(const Value& param) { return param && *NumElements(param.shape()) == 1 ? Reshape(param, {}) : param; }
+
 // A product of integers less their zero points, as int32.
-Value IntegerMatMul(const Value& a, const Value& b, const Value& a_zero, const Value& b_zero) {
-  if (!a || !b) return {};
-  NodeContext& c = a.context();
-  const int rank = b.rank();
-  if (a.rank() < 1 || rank < 1) return Fail(c, Unsupported("a product of scalars"));
-  // Vectors and batches that differ: less their zero points first.
-  if (a.rank() < 2 || rank < 2 || (rank > 2 && a.rank() != rank)) {
-    const auto wide = [](const Value& x, const Value& zero) {
-      return zero ? Cast(x, kInt32) - Cast(zero, kInt32) : Cast(x, kInt32);
-    };
-    return Cast(MatMul(Cast(wide(a, MatrixZero(a_zero, a, true)), DType::Float(64)),
-                       Cast(wide(b, MatrixZero(b_zero, b, false)), DType::Float(64))),
-                kInt32);
-  }
+Value IntegerMatMul(const MatrixOperands& of, const Value& a_zero, const Value& b_zero) {
+  if (!of.a || !of.b) return {};
+  NodeContext& c = of.a.context();
   const auto id = [](const Value& zero) { return zero ? zero.id() : -1; };
   const absl::StatusOr<int> y =
-      AddIntegerProduct(c.graph(), rank == 2 ? "dense" : "batch_matmul", c.name(),
-                        {a.id(), id(MatrixZero(a_zero, a, true))}, {b.id(), id(MatrixZero(b_zero, b, false))}, {});
+      AddIntegerProduct(c.graph(), of.b.rank() == 2 ? "dense" : "batch_matmul", c.name(),
+                        {of.a.id(), id(OfRows(a_zero))}, {of.b.id(), id(OfColumns(b_zero))}, {});
   return y.ok() ? Value(c, *y) : Fail(c, y.status());
 }
 
 Outputs MatMulInteger(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(2, 4));
-  return Results({IntegerMatMul(Input(c, 0), Input(c, 1), Input(c, 2), Input(c, 3))});
+  const MatrixOperands of = AsMatrices(Input(c, 0), Input(c, 1));
+  return Results({WithoutAdded(IntegerMatMul(of, Input(c, 2), Input(c, 3)), of)});
 }
 
 // a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
 Outputs QLinearMatMul(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(8, 8));
-  const Value a = Input(c, 0), b = Input(c, 3);
-  const Value product = IntegerMatMul(a, b, Input(c, 2), Input(c, 5));
-  const DType real = kFloat32;
-  const Value scale = Cast(MatrixZero(Input(c, 1), a, true), real) * Cast(MatrixZero(Input(c, 4), b, false), real);
+  const MatrixOperands of = AsMatrices(Input(c, 0), Input(c, 3));
+  const Value product = IntegerMatMul(of, Input(c, 2), Input(c, 5));
+  const Value scale = Cast(OfRows(Input(c, 1)), kFloat32) * Cast(OfColumns(Input(c, 4)), kFloat32);
   if (!product || !scale) return Results({});
-  const Value zero = MatrixZero(Input(c, 7), a, true), y_scale = Cast(MatrixZero(Input(c, 6), a, true), real);
-  return Results({Quantise(Cast(product, real) * scale, y_scale, zero, zero.dtype())});
+  const Value zero = OfRows(Input(c, 7)), y_scale = Cast(OfRows(Input(c, 6)), kFloat32);
+  return Results({WithoutAdded(Quantise(Cast(product, kFloat32) * scale, y_scale, zero, zero.dtype()), of)});
 }
 
 }  // namespace
