@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tuner/space/nests/stage.h"
+#include "tuner/space/nests/draft_costs.h"
 
 namespace hone {
 namespace {

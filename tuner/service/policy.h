@@ -55,7 +55,7 @@ template <class Row>
 struct Stream {
   static constexpr MethodPolicy kPolicy{Row::kPolicy.roles, true, true, 3600};
 };
-// Waits for news without a thread.
+// The daemon holds the call without a thread until what the caller watches has changed.
 template <class Row>
 struct Wait {
   static constexpr MethodPolicy kPolicy{Row::kPolicy.roles, true, false, 3600};

@@ -15,9 +15,8 @@ namespace hone {
 class Core;
 class Gate;
 
-// Both must outlive the service. Of `limits` the gate keeps those that are not here: memory and
-// silence. `last_call` is set to the time of each call
-// (Core::Now), so that a private daemon knows when nobody needs it any more.
+// Both must outlive the service. Of `limits` the gate keeps those that are not kept here: memory and silence.
+// `last_call` is set to the time of each call (Core::Now), by which a private daemon ends when it is no longer called.
 std::unique_ptr<grpc::Service> MakeTuneService(Core& core, Gate& gate, const CallLimits& limits,
                                                std::atomic<Micros>& last_call);
 

@@ -5,7 +5,7 @@
 #include "tests/compiler/schedule/workload_table.h"
 #include "tuner/space/default_schedule.h"
 #include "tuner/space/generator.h"
-#include "tuner/space/nests/stage.h"
+#include "tuner/space/nests/draft_costs.h"
 
 namespace hone {
 namespace {

@@ -40,7 +40,7 @@ struct Product {
   }
   WorkloadInfo info;
   Target target;
-  StageContext context;
+  NestContext context;
 };
 
 // Operands that come from memory cost what memory takes, less where the next panel is asked for ahead; and all the
@@ -283,7 +283,7 @@ struct Depthwise {
   }
   WorkloadInfo info;
   Target target;
-  StageContext context;
+  NestContext context;
 };
 
 // In straight code the taps share what they read: of 28 results 54 vectors, more than there are registers.

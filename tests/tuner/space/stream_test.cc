@@ -12,7 +12,7 @@
 #include "tests/tuner/space/legal_choice.h"
 #include "tuner/space/default_schedule.h"
 #include "tuner/space/generator.h"
-#include "tuner/space/nests/stage.h"
+#include "tuner/space/nests/draft_costs.h"
 
 namespace hone {
 namespace {
@@ -129,7 +129,7 @@ TEST(Streams, ComputeTheSame) {
 
 TEST(Streams, CostTheLinesThatAreFetchedOrReadAgain) {
   const SpaceOptions options = On();
-  const StageContext one{nullptr, options.target, options.machine, 1};
+  const NestContext one{nullptr, options.target, options.machine, 1};
   const double past = StoreCycles(one, 1e9, 2e9, true), through = StoreCycles(one, 1e9, 2e9, false);
   EXPECT_DOUBLE_EQ(through / past, 2);
   const double small = StoreCycles(one, 100e3, 200e3, false);  // in the second cache: nothing is fetched

@@ -36,7 +36,7 @@ void Append(Loops& to, const Loops& more) { to.insert(to.end(), more.begin(), mo
 
 class Builder {
  public:
-  Builder(Schedule& schedule, const StageContext& context, int block, const NestShape& shape, const NestPlan& plan,
+  Builder(Schedule& schedule, const NestContext& context, int block, const NestShape& shape, const NestPlan& plan,
           Loops pieces)
       : schedule_(schedule),
         context_(context),
@@ -432,7 +432,7 @@ class Builder {
   }
 
   Schedule& schedule_;
-  const StageContext& context_;
+  const NestContext& context_;
   const BlockInfo& info_;
   const NestShape& shape_;
   const NestPlan& plan_;
@@ -448,7 +448,7 @@ class Builder {
 
 }  // namespace
 
-absl::StatusOr<std::vector<LoopRef>> BuildNest(Schedule& schedule, const StageContext& context, int block,
+absl::StatusOr<std::vector<LoopRef>> BuildNest(Schedule& schedule, const NestContext& context, int block,
                                                const NestShape& shape, const NestPlan& plan,
                                                std::vector<LoopRef> pieces) {
   return Builder(schedule, context, block, shape, plan, std::move(pieces)).Build();

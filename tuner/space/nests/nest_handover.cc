@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tuner/space/nests/draft_costs.h"
 #include "tuner/space/nests/nest_model.h"
 
 namespace hone {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "compiler/ir/visit.h"
+#include "tuner/space/nests/draft_costs.h"
 
 namespace hone {
 namespace {
@@ -38,7 +39,7 @@ double Both(double a, double b) { return std::sqrt(std::sqrt(a * a * a * a + b *
 
 }  // namespace
 
-NestModel::NestModel(const StageContext& context, int block, const NestShape& shape)
+NestModel::NestModel(const NestContext& context, int block, const NestShape& shape)
     : block_(context.info->blocks[static_cast<size_t>(block)]),
       shape_(shape),
       target_(context.target),

@@ -1,5 +1,5 @@
 // What a nest costs, by arithmetic on its plan: registers and their latencies, loads, and from where the operands of a
-// tile come given the order of the loops around it. Comparable with the drafts of stage.h.
+// tile come given the order of the loops around it. Comparable with the drafts of simple_nest.h.
 #pragma once
 
 #include <algorithm>
@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "tuner/space/nests/access_region.h"
+#include "tuner/space/nests/nest_context.h"
 #include "tuner/space/nests/nest_plan.h"
-#include "tuner/space/nests/stage.h"
 
 namespace hone {
 
 class NestModel {
  public:
-  NestModel(const StageContext& context, int block, const NestShape& shape);
+  NestModel(const NestContext& context, int block, const NestShape& shape);
 
   // Microseconds of the nest with the copies in front of it; nullopt when the plan is not legal: the tile does not fit
   // the registers, an unrolled loop does not divide, a piece would be empty, the code would be too long. Arithmetic
@@ -99,7 +99,21 @@ class NestModel {
     return (plan.near >> read & 1) != 0 || PackedInBlocks(plan, read);
   }
   Registers RegistersOf(const NestPlan& plan, const Sizes& inner) const;
-  Sources SourcesOf(const NestPlan& plan) const;  // nest_sources.cc
+  // Where operands come from is found from the innermost loop over tiles outwards (nest_sources.cc).
+  struct Reuse {
+    Sizes tile, piece;
+    Sizes below;                                 // iterations of every variable below the loop reached so far
+    std::array<double, kMostReads> of_tile{};    // elements of an operand that a tile reads
+    std::array<double, kMostReads> touched{};    // bytes of each operand below that loop
+    double all = 0;                              // of all of them
+    std::array<double, kMostReads> share_of_l2;  // of the sets of the second cache, the share that a tile falls on
+    std::array<double, kMostReads> fresh;        // of the reads of an operand, the share that is not met again so far
+  };
+  Sources SourcesOf(const NestPlan& plan) const;
+  Reuse BeginReuse(const NestPlan& plan, Sources& sources) const;  // at one tile; sets Source::share
+  void TouchBelow(Reuse& reuse) const;
+  void PassLoop(const NestPlan& plan, int iter, Reuse& reuse, Sources& sources) const;
+  double FirstFootprint(const NestPlan& plan, size_t read, double touched, double thread_bytes) const;
   double SharedWithNext(const NestPlan& plan, size_t read, const Sizes& tile, double elements, size_t iter) const;
   double PartOfLine(const NestPlan& plan, size_t read, const Sizes& tile) const;
   // Of one tile: arithmetic and loads from the first cache, what comes from further off, and results and epilogue;

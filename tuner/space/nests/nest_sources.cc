@@ -4,6 +4,7 @@
 #include <cmath>
 #include <span>
 
+#include "tuner/space/nests/draft_costs.h"
 #include "tuner/space/nests/nest_model.h"
 
 namespace hone {
@@ -26,73 +27,82 @@ double NestModel::PartOfLine(const NestPlan& plan, size_t r, const Sizes& tile) 
   return std::min(1.0, static_cast<double>(reads_[r].region.RunBytes(tile)) / kLine);
 }
 
-// Going outwards through the loops over tiles, an operand that a loop does not move is met again in every iteration but
-// the first, after everything below that loop was touched once: so far away it lives. What is met for the first time
-// in a piece comes from where the whole operand is.
-NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
-  const Sizes tile = TileSizes(plan, plan.inner), piece = PieceSizes(plan), row = RowOfTiles(plan);
-  Sources sources;
-  std::array<double, kMostReads> of_tile{};  // elements
-  std::array<double, kMostReads> touched{};  // bytes of each operand below the loop so far
-  // Of the sets of the second cache, the share that a tile of an operand falls on.
-  std::array<double, kMostReads> share_of_l2;
-  share_of_l2.fill(1);
+NestModel::Reuse NestModel::BeginReuse(const NestPlan& plan, Sources& sources) const {
+  Reuse reuse;
+  reuse.tile = reuse.below = TileSizes(plan, plan.inner);
+  reuse.piece = PieceSizes(plan);
+  reuse.share_of_l2.fill(1);
+  reuse.fresh.fill(1);
   for (size_t r = 0; r < reads_.size(); ++r) {
-    of_tile[r] = reads_[r].region.Elements(tile);
+    reuse.of_tile[r] = reads_[r].region.Elements(reuse.tile);
     if (!reads_[r].with_vector || InPanels(plan, r)) continue;
     const std::span<const int64_t> buffer =
-        IsNear(plan, r) ? std::span<const int64_t>(piece) : std::span<const int64_t>();
-    sources[r].share = reads_[r].region.SetShare(tile, buffer, kPage);
-    share_of_l2[r] = reads_[r].region.SetShare(tile, buffer, std::max(kPage, target_.l2 / kWaysOfL2));
+        IsNear(plan, r) ? std::span<const int64_t>(reuse.piece) : std::span<const int64_t>();
+    sources[r].share = reads_[r].region.SetShare(reuse.tile, buffer, kPage);
+    reuse.share_of_l2[r] = reads_[r].region.SetShare(reuse.tile, buffer, std::max(kPage, target_.l2 / kWaysOfL2));
   }
-  Sizes below = tile;
-  const auto touch = [&] {
-    double all = 0;
-    for (size_t r = 0; r < reads_.size(); ++r) {
-      touched[r] = reads_[r].region.Elements(below) * reads_[r].element;
-      all += touched[r];
-    }
-    return all;
-  };
-  std::array<double, kMostReads> fresh;  // of its uses, the share that is not met again so far
-  fresh.fill(1);
-  double all = touch();
-  const auto pass = [&](int iter) {  // one loop further out
-    const size_t i = static_cast<size_t>(iter);
-    if (plan.steps[i] == 1) return;
-    const double first = 1 / static_cast<double>(plan.steps[i]);
-    for (size_t r = 0; r < reads_.size(); ++r) {
-      const double again = (1 - first) * SharedWithNext(plan, r, tile, of_tile[r], i);
-      if (again <= 0) continue;
-      const double footprint = std::max(all, touched[r] / share_of_l2[r]);
-      sources[r].cycles += fresh[r] * again / BytesPerCycle(target_, machine_, footprint);
-      fresh[r] *= 1 - again;
-    }
-    below[i] = piece[i];
-    all = touch();
-  };
+  TouchBelow(reuse);
+  return reuse;
+}
+
+void NestModel::TouchBelow(Reuse& reuse) const {
+  reuse.all = 0;
+  for (size_t r = 0; r < reads_.size(); ++r) {
+    reuse.touched[r] = reads_[r].region.Elements(reuse.below) * reads_[r].element;
+    reuse.all += reuse.touched[r];
+  }
+}
+
+// An operand that the loop does not move is met again in every iteration but the first, after everything below the loop
+// was touched once: so far away it lives.
+void NestModel::PassLoop(const NestPlan& plan, int iter, Reuse& reuse, Sources& sources) const {
+  const size_t i = static_cast<size_t>(iter);
+  if (plan.steps[i] == 1) return;
+  const double first = 1 / static_cast<double>(plan.steps[i]);
+  for (size_t r = 0; r < reads_.size(); ++r) {
+    const double again = (1 - first) * SharedWithNext(plan, r, reuse.tile, reuse.of_tile[r], i);
+    if (again <= 0) continue;
+    const double footprint = std::max(reuse.all, reuse.touched[r] / reuse.share_of_l2[r]);
+    sources[r].cycles += reuse.fresh[r] * again / BytesPerCycle(target_, machine_, footprint);
+    reuse.fresh[r] *= 1 - again;
+  }
+  reuse.below[i] = reuse.piece[i];
+  TouchBelow(reuse);
+}
+
+// Bytes that decide from which cache an operand comes where a piece meets it for the first time.
+double NestModel::FirstFootprint(const NestPlan& plan, size_t r, double touched, double thread_bytes) const {
+  const bool near = IsNear(plan, r);
+  // Made in front of all products of the piece, it is read at one of them, half of the others before it.
+  if (near && stays()) return (touched + thread_bytes) / 2;
+  // Cold constants are counted by themselves (ColdMicroseconds); after that they are in the second cache.
+  const double footprint = near || (reads_[r].cold && !stays()) ? touched : std::max(thread_bytes, touched);
+  // What another nest wrote is in the cache of whichever thread ran that part of it.
+  const bool in_tile = (plan.in_tile >> r & 1) != 0;
+  const bool of_any_thread = reads_[r].made_here && !near && !in_tile && threads_ > 1;
+  return of_any_thread ? std::max(footprint, static_cast<double>(target_.l2)) : footprint;
+}
+
+NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
+  Sources sources;
+  Reuse reuse = BeginReuse(plan, sources);
   const auto pass_all = [&](bool own_panels) {
     for (size_t s = spatial_.size(); s-- > 0;) {
-      if (spatial_[s] != vector_iter_ && HasOwnPanels(block_, shape_, spatial_[s]) == own_panels) pass(spatial_[s]);
+      if (spatial_[s] != vector_iter_ && HasOwnPanels(block_, shape_, spatial_[s]) == own_panels)
+        PassLoop(plan, spatial_[s], reuse, sources);
     }
   };
-  if (!plan.panels_outside) pass(vector_iter_);
+  if (!plan.panels_outside) PassLoop(plan, vector_iter_, reuse, sources);
   pass_all(false);
-  if (plan.panels_outside) pass(vector_iter_);
+  if (plan.panels_outside) PassLoop(plan, vector_iter_, reuse, sources);
   pass_all(true);
-  const double thread = ThreadBytes(plan);
+  const Sizes row = RowOfTiles(plan);
+  const double thread_bytes = ThreadBytes(plan);
   for (size_t r = 0; r < reads_.size(); ++r) {
-    const bool near = IsNear(plan, r), in_panels = InPanels(plan, r);
-    // Cold constants are counted by themselves (ColdMicroseconds); after that they are in the second cache.
-    double first = near || (reads_[r].cold && !stays()) ? touched[r] : std::max(thread, touched[r]);
-    // Made in front of all products of the piece, it is read at one of them, half of the others before it.
-    if (near && stays()) first = (touched[r] + thread) / 2;
-    // What another nest wrote is in the cache of whichever thread ran that part of it.
-    const bool in_tile = (plan.in_tile >> r & 1) != 0;
-    if (reads_[r].made_here && !near && !in_tile && threads_ > 1)
-      first = std::max(first, static_cast<double>(target_.l2));
-    const bool scattered = reads_[r].with_vector && !in_panels && !near && reads_[r].region.RunBytes(row) < kPrefetched;
-    sources[r].cycles += fresh[r] * (scattered ? 2 : 1) / BytesPerCycle(target_, machine_, first);
+    const double footprint = FirstFootprint(plan, r, reuse.touched[r], thread_bytes);
+    const bool scattered =
+        reads_[r].with_vector && !InPanels(plan, r) && !IsNear(plan, r) && reads_[r].region.RunBytes(row) < kPrefetched;
+    sources[r].cycles += reuse.fresh[r] * (scattered ? 2 : 1) / BytesPerCycle(target_, machine_, footprint);
   }
   return sources;
 }

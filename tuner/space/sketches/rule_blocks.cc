@@ -17,6 +17,7 @@
 #include "compiler/schedule/primitives/locate.h"
 #include "compiler/schedule/primitives/split.h"
 #include "compiler/support/status_macros.h"
+#include "tuner/space/nests/draft_costs.h"
 #include "tuner/space/sketches/sketch.h"
 #include "tuner/space/workload/block_fusion.h"
 

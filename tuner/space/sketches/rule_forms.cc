@@ -19,8 +19,8 @@
 #include "compiler/schedule/primitives/set_scope.h"
 #include "compiler/schedule/primitives/split.h"
 #include "compiler/support/status_macros.h"
+#include "tuner/space/nests/draft_costs.h"
 #include "tuner/space/nests/nest_loops.h"
-#include "tuner/space/nests/stage.h"
 #include "tuner/space/sketches/sketch.h"
 #include "tuner/space/workload/block_fusion.h"
 

@@ -11,9 +11,10 @@
 #include "compiler/schedule/primitives/loop_kind.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/nests/access_region.h"
+#include "tuner/space/nests/draft_costs.h"
 #include "tuner/space/nests/nest_loops.h"
 #include "tuner/space/nests/nest_model.h"
-#include "tuner/space/nests/stage.h"
+#include "tuner/space/nests/simple_nest.h"
 #include "tuner/space/sketches/sketch.h"
 
 namespace hone {
@@ -46,8 +47,8 @@ class LocateStep : public SketchStep {
         context_(context),
         block_(block),
         reader_(reader),
-        model_(context.stage(), reader, sketch.at(reader)) {
-    nest_ = MakeMapStage(context.stage(), block);
+        model_(context.nest_context(), reader, sketch.at(reader)) {
+    nest_ = MakeMapNest(context.nest_context(), block);
     knobs_.push_back({absl::StrCat(context.block(block).name, ".inside"), {kBefore, kInPiece}});
     for (Knob knob : nest_->knobs()) {
       knob.name = absl::StrCat(context.block(block).name, ".", knob.name);
@@ -170,7 +171,7 @@ class LocateStep : public SketchStep {
   SketchContext context_;
   int block_, reader_;
   NestModel model_;  // of the reader
-  std::unique_ptr<StageTemplate> nest_;
+  std::unique_ptr<SimpleNest> nest_;
   size_t read_ = 0;                     // of the reader
   int64_t stride_ = 0;                  // of that along its vectors
   bool along_vector_ = false;           // which taps move

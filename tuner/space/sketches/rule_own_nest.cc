@@ -1,7 +1,7 @@
 // Own nest: what no other rule took is a nest by itself, vectorised and parallel: elementwise and moving blocks as in
-// map_stage.cc, reductions along memory as in row_stage.cc.
+// map_nest.cc, reductions along memory as in row_nest.cc.
 #include "absl/strings/str_cat.h"
-#include "tuner/space/nests/stage.h"
+#include "tuner/space/nests/simple_nest.h"
 #include "tuner/space/sketches/sketch.h"
 
 namespace hone {
@@ -11,24 +11,24 @@ class OwnNestStep : public SketchStep {
  public:
   OwnNestStep(const SketchContext& context, int block)
       : SketchStep(absl::StrCat("nest(", context.block(block).name, ")")) {
-    const StageContext stage_context{context.info, context.target, context.machine, context.threads};
-    stage_ = context.block(block).reduces ? MakeRowStage(stage_context, block) : MakeMapStage(stage_context, block);
-    for (Knob knob : stage_->knobs()) {
+    nest_ = context.block(block).reduces ? MakeRowNest(context.nest_context(), block)
+                                         : MakeMapNest(context.nest_context(), block);
+    for (Knob knob : nest_->knobs()) {
       knob.name = absl::StrCat(context.block(block).name, ".", knob.name);
       knobs_.push_back(std::move(knob));
     }
   }
 
   std::optional<double> Cost(std::span<const int64_t> values, const SketchPlan&) const override {
-    return stage_->Draft(ChoiceOf(stage_->knobs(), values));
+    return nest_->Draft(ChoiceOf(nest_->knobs(), values));
   }
 
   absl::Status Apply(std::span<const int64_t> values, const SketchPlan&, SketchBuild& build) const override {
-    return stage_->Apply(build.schedule, ChoiceOf(stage_->knobs(), values));
+    return nest_->Apply(build.schedule, ChoiceOf(nest_->knobs(), values));
   }
 
  private:
-  std::unique_ptr<StageTemplate> stage_;
+  std::unique_ptr<SimpleNest> nest_;
 };
 
 class OwnNestRule : public SketchRule {

@@ -2,8 +2,8 @@
 // everything that moves blocks below those loops.
 #include "absl/strings/str_cat.h"
 #include "compiler/support/status_macros.h"
+#include "tuner/space/nests/draft_costs.h"
 #include "tuner/space/nests/nest_loops.h"
-#include "tuner/space/nests/stage.h"
 #include "tuner/space/sketches/sketch.h"
 
 namespace hone {

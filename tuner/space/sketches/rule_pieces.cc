@@ -12,8 +12,8 @@
 #include "compiler/schedule/primitives/rfactor.h"
 #include "compiler/schedule/primitives/split.h"
 #include "compiler/support/status_macros.h"
+#include "tuner/space/nests/draft_costs.h"
 #include "tuner/space/nests/nest_loops.h"
-#include "tuner/space/nests/stage.h"
 #include "tuner/space/sketches/sketch.h"
 
 namespace hone {

@@ -18,8 +18,8 @@
 #include "compiler/schedule/primitives/locate.h"
 #include "compiler/schedule/primitives/stream.h"
 #include "compiler/support/status_macros.h"
+#include "tuner/space/nests/draft_costs.h"
 #include "tuner/space/nests/nest_loops.h"
-#include "tuner/space/nests/stage.h"
 #include "tuner/space/sketches/sketch.h"
 
 namespace hone {
@@ -107,7 +107,7 @@ class RowsStep : public SketchStep {
       parallel_knob_ = static_cast<int>(knobs_.size());
       knobs_.push_back({absl::StrCat(last.name, ".parallel"), {1, 0}});
     }
-    if (CanStream(context.stage(), leader)) {
+    if (CanStream(context.nest_context(), leader)) {
       stream_knob_ = static_cast<int>(knobs_.size());
       knobs_.push_back({absl::StrCat(last.name, ".stream"), {0, 1}});
     }
@@ -120,7 +120,7 @@ class RowsStep : public SketchStep {
     for (const BlockInfo::Access& read : context_.block(leader_).reads)
       bytes += static_cast<double>(read.elements * read.buffer.type().bytes());
     const double traffic = bytes / BytesPerCycle(context_.target, context_.machine, 2 * bytes / context_.threads) +
-                           StoreCycles(context_.stage(), bytes, 2 * bytes, Has(stream_knob_, values));
+                           StoreCycles(context_.nest_context(), bytes, 2 * bytes, Has(stream_knob_, values));
     const double us =
         (std::max(cycles, traffic) + kNotHidden * std::min(cycles, traffic)) / context_.machine.cycles_per_us();
     return Has(parallel_knob_, values) ? ParallelTime(context_.machine, us, rows_, context_.threads) : us;

@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/status_macros.h"
+#include "tuner/space/nests/draft_costs.h"
 #include "tuner/space/nests/nest_builder.h"
 #include "tuner/space/nests/nest_model.h"
-#include "tuner/space/nests/stage.h"
 #include "tuner/space/sketches/sketch.h"
 
 namespace hone {
@@ -23,7 +23,7 @@ class TileStep : public SketchStep {
  public:
   TileStep(const SketchContext& context, const Sketch& sketch, int block)
       : SketchStep(absl::StrCat("tile(", context.block(block).name, ")")),
-        context_(context.stage()),
+        context_(context.nest_context()),
         block_(static_cast<size_t>(block)),
         info_(context.block(block)),
         shape_(sketch.at(block)),
@@ -52,12 +52,21 @@ class TileStep : public SketchStep {
     int inner_knob = -1, pieces_knob = -1;
   };
   int64_t extent(int iter) const { return info_.extents[static_cast<size_t>(iter)]; }
+  const std::string& name_of(int iter) const { return info_.iters[static_cast<size_t>(iter)].var.name(); }
   void FindVariables();
   void MakeKnobs();
+  void MakeTileKnobs();
+  void MakePieceKnobs();
+  void MakeReductionKnobs();
+  void MakePanelKnobs();
   int AddKnob(const std::string& what, std::vector<int64_t> candidates);
+  // Candidates of knobs.
+  std::vector<int64_t> WidthsOfTile() const;
+  std::vector<int64_t> RowsOfTile(int iter, bool innermost) const;
   std::vector<int64_t> SizesInMatrices(int iter, std::vector<int64_t> sizes) const;
+  std::set<int64_t> NumbersOfPieces(int iter) const;
 
-  StageContext context_;
+  NestContext context_;
   size_t block_;
   const BlockInfo& info_;
   NestShape shape_;
@@ -103,50 +112,76 @@ std::vector<int64_t> TileStep::SizesInMatrices(int iter, std::vector<int64_t> si
   return found.size() > 1 ? found : sizes;
 }
 
-void TileStep::MakeKnobs() {
+// Elements of a tile along n: a few whole vectors, among them the numbers with which every tile begins at a group of a
+// read (BlockInfo::Access::steps).
+std::vector<int64_t> TileStep::WidthsOfTile() const {
+  const int64_t vectors = (extent(n_) + lanes_ - 1) / lanes_;
+  std::set<int64_t> in_vectors{1, 2, 3, 4, 6, 8};
+  for (const BlockInfo::Access& read : info_.reads) {
+    const int64_t whole = read.steps.iter == n_ ? std::lcm<int64_t>(read.steps.period, lanes_) / lanes_ : 1;
+    if (whole <= 8) in_vectors.insert(whole);
+  }
+  std::vector<int64_t> widths;
+  for (const int64_t v : in_vectors) {
+    if (v <= vectors) widths.push_back(v * lanes_);
+  }
+  return widths;
+}
+
+// Rows of a tile: many along the innermost variable that has any, few along the next one.
+std::vector<int64_t> TileStep::RowsOfTile(int iter, bool innermost) const {
+  std::vector<int64_t> rows;
+  for (const int64_t size : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 24}) {
+    if (size <= extent(iter) && (innermost || size <= 4)) rows.push_back(size);
+  }
+  return rows;
+}
+
+void TileStep::MakeTileKnobs() {
   int rows = 0;  // variables besides n that the tile has, from the innermost
-  int cut_in_pieces = 0;
   for (size_t c = cuts_.size(); c-- > 0;) {
     Cut& cut = cuts_[c];
-    const std::string name = info_.iters[static_cast<size_t>(cut.iter)].var.name();
     std::vector<int64_t> inner;
     if (cut.iter == n_) {
-      const int64_t vectors = (extent(n_) + lanes_ - 1) / lanes_;
-      std::set<int64_t> sizes{1, 2, 3, 4, 6, 8};
-      for (const BlockInfo::Access& read : info_.reads) {  // tiles that begin with a group
-        const int64_t whole = read.steps.iter == n_ ? std::lcm<int64_t>(read.steps.period, lanes_) / lanes_ : 1;
-        if (whole <= 8) sizes.insert(whole);
-      }
-      for (const int64_t v : sizes) {
-        if (v <= vectors) inner.push_back(v * lanes_);
-      }
+      inner = WidthsOfTile();
     } else if (rows < 2) {
-      for (const int64_t size : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 24}) {
-        if (size <= extent(cut.iter) && (rows == 0 || size <= 4)) inner.push_back(size);
-      }
+      inner = RowsOfTile(cut.iter, rows == 0);
       ++rows;
     }
     if (shape_.in_matrices() && cut.iter != n_) inner = SizesInMatrices(cut.iter, std::move(inner));
     if (shared_.contains(cut.iter)) std::erase_if(inner, [&](int64_t size) { return extent(cut.iter) % size != 0; });
-    cut.inner_knob = AddKnob(absl::StrCat(name, ".inner"), std::move(inner));
+    cut.inner_knob = AddKnob(absl::StrCat(name_of(cut.iter), ".inner"), std::move(inner));
   }
+}
+
+std::set<int64_t> TileStep::NumbersOfPieces(int iter) const {
+  std::set<int64_t> pieces;
+  for (const int64_t p : {1, 2, 3, 4, 6, 7, 8, 12, 14, 16, 28, 32, 64, 128}) {
+    if (p <= extent(iter) && (iter != n_ || p * lanes_ < extent(n_) + lanes_)) pieces.insert(p);
+  }
+  // Of few iterations each, so that what is computed in a piece fits the first cache.
+  for (const int64_t size : {1, 2, 3}) {
+    if (iter != n_ && extent(iter) % size == 0 && extent(iter) <= kMostPieces * size)
+      pieces.insert(extent(iter) / size);
+  }
+  return pieces;
+}
+
+// Threads share the pieces out. Those of a block inside another's are cut already.
+void TileStep::MakePieceKnobs() {
+  if (context_.threads == 1 || shape_.pieces_of >= 0) return;
+  int cut_in_pieces = 0;
   for (Cut& cut : cuts_) {  // the outermost two, and n
-    if (context_.threads == 1 || shape_.pieces_of >= 0 || (cut.iter != n_ && ++cut_in_pieces > 2)) continue;
-    std::set<int64_t> pieces;
-    for (const int64_t p : {1, 2, 3, 4, 6, 7, 8, 12, 14, 16, 28, 32, 64, 128}) {
-      if (p <= extent(cut.iter) && (cut.iter != n_ || p * lanes_ < extent(n_) + lanes_)) pieces.insert(p);
-    }
-    // Of few iterations each, so that what is computed in a piece fits the first cache.
-    for (const int64_t size : {1, 2, 3}) {
-      if (cut.iter != n_ && extent(cut.iter) % size == 0 && extent(cut.iter) <= kMostPieces * size)
-        pieces.insert(extent(cut.iter) / size);
-    }
+    if (cut.iter != n_ && ++cut_in_pieces > 2) continue;
     // What is computed in a piece would be computed again in those of another variable.
     if (!shared_.empty() && !shared_.contains(cut.iter)) continue;
+    std::set<int64_t> pieces = NumbersOfPieces(cut.iter);
     if (!shared_.empty()) std::erase_if(pieces, [&](int64_t p) { return extent(cut.iter) % p != 0; });
-    cut.pieces_knob = AddKnob(absl::StrCat(info_.iters[static_cast<size_t>(cut.iter)].var.name(), ".pieces"),
-                              {pieces.begin(), pieces.end()});
+    cut.pieces_knob = AddKnob(absl::StrCat(name_of(cut.iter), ".pieces"), {pieces.begin(), pieces.end()});
   }
+}
+
+void TileStep::MakeReductionKnobs() {
   if (shape_.cut == ReductionCut::kBlocks) k_parts_knob_ = AddKnob("k_blocks", BlocksOfK(info_, shape_.along));
   if (!reduce_.empty()) {
     std::vector<int64_t> unroll;
@@ -159,7 +194,9 @@ void TileStep::MakeKnobs() {
   for (size_t i = 0; i + 1 < reduce_.size(); ++i) taps *= extent(reduce_[i]);
   if (shape_.cut == ReductionCut::kNone && taps > 1 && taps <= 9 && extent(reduce_.back()) <= 9)
     window_knob_ = AddKnob("window", {0, 1});
-  if (cuts_.size() > 1) order_knob_ = AddKnob("order", {0, 1});
+}
+
+void TileStep::MakePanelKnobs() {
   // Lines are counted along the last dimension (prefetch.cc), which in panels of groups is a few bytes.
   const bool cold = std::any_of(shape_.panels.begin(), shape_.panels.end(), [&](int r) {
     return r != shape_.dot_operand && info_.reads[static_cast<size_t>(r)].cold;
@@ -175,6 +212,15 @@ void TileStep::MakeKnobs() {
                                                      {static_cast<int64_t>(apart ? Packing::kBefore : Packing::kNone),
                                                       static_cast<int64_t>(Packing::kBlock)}));
   }
+}
+
+// The order is that of the values of a point.
+void TileStep::MakeKnobs() {
+  MakeTileKnobs();
+  MakePieceKnobs();
+  MakeReductionKnobs();
+  if (cuts_.size() > 1) order_knob_ = AddKnob("order", {0, 1});
+  MakePanelKnobs();
 }
 
 bool TileStep::Plan(std::span<const int64_t> values, SketchPlan& plans) const {

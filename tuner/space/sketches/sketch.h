@@ -21,8 +21,8 @@
 #include "compiler/schedule/schedule.h"
 #include "compiler/target/target.h"
 #include "tuner/space/generator.h"
+#include "tuner/space/nests/nest_context.h"
 #include "tuner/space/nests/nest_plan.h"
-#include "tuner/space/nests/stage.h"
 #include "tuner/space/workload/block_fusion.h"
 #include "tuner/space/workload/workload_info.h"
 
@@ -84,7 +84,7 @@ struct SketchContext {
   int threads = 1;
 
   const BlockInfo& block(int i) const { return info->blocks[static_cast<size_t>(i)]; }
-  StageContext stage() const { return {info, target, machine, threads}; }
+  NestContext nest_context() const { return {info, target, machine, threads}; }
 };
 
 struct Sketch {

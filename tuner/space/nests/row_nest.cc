@@ -9,15 +9,16 @@
 #include "compiler/schedule/primitives/locate.h"
 #include "compiler/schedule/primitives/reorder.h"
 #include "compiler/support/status_macros.h"
+#include "tuner/space/nests/draft_costs.h"
 #include "tuner/space/nests/nest_loops.h"
-#include "tuner/space/nests/stage.h"
+#include "tuner/space/nests/simple_nest.h"
 
 namespace hone {
 namespace {
 
-class RowStage : public StageTemplate {
+class RowNest : public SimpleNest {
  public:
-  RowStage(const StageContext& context, int block)
+  RowNest(const NestContext& context, int block)
       : block_(context.info->blocks[static_cast<size_t>(block)]),
         target_(context.target),
         machine_(context.machine),
@@ -102,8 +103,8 @@ class RowStage : public StageTemplate {
 
 }  // namespace
 
-std::unique_ptr<StageTemplate> MakeRowStage(const StageContext& context, int block) {
-  return std::make_unique<RowStage>(context, block);
+std::unique_ptr<SimpleNest> MakeRowNest(const NestContext& context, int block) {
+  return std::make_unique<RowNest>(context, block);
 }
 
 }  // namespace hone

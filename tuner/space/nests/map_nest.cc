@@ -18,15 +18,16 @@
 #include "compiler/schedule/primitives/split.h"
 #include "compiler/schedule/primitives/stream.h"
 #include "compiler/support/status_macros.h"
+#include "tuner/space/nests/draft_costs.h"
 #include "tuner/space/nests/nest_loops.h"
-#include "tuner/space/nests/stage.h"
+#include "tuner/space/nests/simple_nest.h"
 
 namespace hone {
 namespace {
 
-class MapStage : public StageTemplate {
+class MapNest : public SimpleNest {
  public:
-  MapStage(const StageContext& context, int block)
+  MapNest(const NestContext& context, int block)
       : context_(context), block_(context.info->blocks[static_cast<size_t>(block)]) {
     const int last = block_.last_iter();
     const int64_t extent = last < 0 ? 1 : block_.extents[static_cast<size_t>(last)];
@@ -160,7 +161,7 @@ class MapStage : public StageTemplate {
     }
   }
 
-  StageContext context_;
+  NestContext context_;
   const BlockInfo& block_;
   bool vector_ = false;
   int crossing_ = -1;  // an iteration variable
@@ -170,8 +171,8 @@ class MapStage : public StageTemplate {
 
 }  // namespace
 
-std::unique_ptr<StageTemplate> MakeMapStage(const StageContext& context, int block) {
-  return std::make_unique<MapStage>(context, block);
+std::unique_ptr<SimpleNest> MakeMapNest(const NestContext& context, int block) {
+  return std::make_unique<MapNest>(context, block);
 }
 
 }  // namespace hone

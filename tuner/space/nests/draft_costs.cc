@@ -1,4 +1,4 @@
-#include "tuner/space/nests/stage.h"
+#include "tuner/space/nests/draft_costs.h"
 
 #include <algorithm>
 
@@ -34,7 +34,7 @@ double BytesPerCycle(const Target& target, const Machine& machine, double footpr
   return kWithOtherWork / cycles;
 }
 
-double StoreCycles(const StageContext& context, double bytes, double footprint, bool past_caches) {
+double StoreCycles(const NestContext& context, double bytes, double footprint, bool past_caches) {
   const double near = BytesPerCycle(context.target, context.machine, footprint / context.threads);
   const double memory = kWithOtherWork * context.machine.memory;
   if (!past_caches) {
@@ -46,7 +46,7 @@ double StoreCycles(const StageContext& context, double bytes, double footprint, 
   return bytes / memory + std::max(0.0, read_again);
 }
 
-bool CanStream(const StageContext& context, int block) {
+bool CanStream(const NestContext& context, int block) {
   const BlockInfo& writer = context.info->blocks[static_cast<size_t>(block)];
   const Buffer& output = writer.output;
   const int64_t bytes = output.type().bytes();

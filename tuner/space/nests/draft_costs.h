@@ -1,0 +1,28 @@
+// What drafts of nests share: how fast data moves, what threads gain, and sizes to choose from.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tuner/space/nests/nest_context.h"
+
+namespace hone {
+
+// Time of `work_us` spread over `tasks` equal pieces on `threads` threads.
+double ParallelTime(const Machine& machine, double work_us, int64_t tasks, int threads);
+// Of the rate that nothing but loads reach, what a loop with other work does.
+inline constexpr double kWithOtherWork = 0.75;
+// Bytes that such a loop moves in a cycle, on one core, from where `footprint` bytes live.
+double BytesPerCycle(const Target& target, const Machine& machine, double footprint);
+// Cycles of one core to write so many bytes once, in a nest that touches `footprint` in all. Through the caches, a line
+// that the second one does not hold is fetched and written back; past them (compiler/schedule/primitives/stream.h) it
+// goes to memory, and the kernel that reads it next gets it from there.
+double StoreCycles(const NestContext& context, double bytes, double footprint, bool past_caches);
+// Whether what a block writes may go past the caches, and is more than the second one holds.
+bool CanStream(const NestContext& context, int block);
+// Divisors of n that are at most `limit`, ascending.
+std::vector<int64_t> DivisorsUpTo(int64_t n, int64_t limit);
+// How many blocks a reduction may be cut into along one of its variables, 1 among them: none shorter than is worth it.
+std::vector<int64_t> BlocksOfK(const BlockInfo& block, int along);
+
+}  // namespace hone
