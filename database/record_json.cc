@@ -114,6 +114,174 @@ std::optional<CheckRecord> CheckFromJsonLine(uint64_t tenant, std::string_view t
   return numbered && fields.status().ok() ? std::optional(check) : std::nullopt;
 }
 
+// The fields of a line of a known format, whose checksum matches.
+absl::StatusOr<json> CheckedObject(std::string_view text) {
+  if (text.size() > kLongestLine) return absl::InvalidArgumentError("longer than 64 MiB");
+  json object = ParseFlat(text);
+  if (!object.is_object())
+    return absl::InvalidArgumentError("not a JSON object of numbers and texts: torn or not a record");
+  if (!object.contains("hone_record")) return absl::InvalidArgumentError("not a Hone record");
+  if (object["hone_record"] != kFormat) {
+    return absl::InvalidArgumentError("a record of a newer format than this program knows; use a newer Hone");
+  }
+  const json checksum = object.value("checksum", json());
+  object.erase("checksum");
+  if (!checksum.is_string() || checksum.get<std::string>() != Checksum(object)) {
+    return absl::InvalidArgumentError("checksum does not match");
+  }
+  return object;
+}
+
+absl::StatusOr<RecordLine> ReadFields(const json& object) {
+  Fields fields(object);
+  RecordLine line;
+  TuningKey& key = line.row.key;
+  key.workload_hash = fields.Hex("workload", 32);
+  key.device_class = fields.Text("device_class");
+  key.threads = static_cast<int>(fields.Int("threads", 1, 1 << 16));
+  const std::string numeric = fields.Text("numeric");
+  key.numeric = NumericLevelOfName(numeric);
+  if (key.numeric == v1::NUMERIC_LEVEL_UNSPECIFIED) fields.Complain("numeric", "is none of strict, default, bf16");
+  key.protocol = static_cast<uint32_t>(fields.Int("protocol", 1, 1 << 16));
+  line.workload.set_hash(key.workload_hash);
+  line.workload.set_name(fields.Text("workload_name"));
+  line.workload.set_text(fields.Text("workload_text"));
+  line.workload.set_flop(fields.Real("flop"));
+  line.workload.set_bytes(fields.Real("bytes"));
+  v1::Record& r = line.row.record;
+  r.set_target(fields.Text("target"));
+  r.set_trace(fields.Text("trace"));
+  r.set_median_us(fields.Real("median_us"));
+  r.set_low_us(fields.Real("low_us"));
+  r.set_high_us(fields.Real("high_us"));
+  r.set_program_hash(fields.Hex("program_hash", 0));
+  r.set_object_digest(fields.Hex("object_digest", 0));
+  r.set_generator(fields.Text("generator"));
+  r.set_driver(fields.Text("driver", /*required=*/false));
+  r.set_created(fields.Text("created"));
+  r.set_object(fields.Blob("object"));
+  r.set_kernel_set(fields.Blob("kernel_set"));
+  line.best = object.value("best", json(false)) == json(true);
+  HONE_RETURN_IF_ERROR(fields.status());
+  return line;
+}
+
+// What the types of the fields do not say: ranges, lengths and digests.
+absl::Status CheckValues(const RecordLine& line) {
+  const v1::Record& r = line.row.record;
+  const TuningKey& key = line.row.key;
+  if (!(std::isfinite(r.median_us()) && r.median_us() > 0)) {
+    return absl::InvalidArgumentError("\"median_us\" is not a positive time");
+  }
+  if (key.device_class.empty()) return absl::InvalidArgumentError("\"device_class\" is empty");
+  if (key.device_class.size() > kLongestName) {
+    return absl::InvalidArgumentError(absl::StrCat("\"device_class\" has more than ", kLongestName, " bytes"));
+  }
+  if (Sha256(line.workload.text()) != key.workload_hash) {
+    return absl::InvalidArgumentError("\"workload\" is not the digest of the workload's text");
+  }
+  if (!r.object().empty() && !r.object_digest().empty() && Sha256(r.object()) != r.object_digest()) {
+    return absl::InvalidArgumentError("\"object\" does not have the digest stated");
+  }
+  return absl::OkStatus();
+}
+
+// Collects the writes of an import, line by line, beside what the store has already.
+class ImportPlanner {
+ public:
+  ImportPlanner(TuningStore& store, uint64_t tenant, CheckLines checks)
+      : store_(store), tenant_(tenant), checks_(checks) {}
+
+  absl::Status ReadDeviceClasses() {
+    HONE_ASSIGN_OR_RETURN(const StoredState state, store_.LoadState());
+    for (const DeviceClassRow& row : state.device_classes) device_classes_.insert(row.name);
+    return absl::OkStatus();
+  }
+
+  // A line that cannot be taken is refused in the plan; an error is the store's.
+  absl::Status Add(std::string_view text, uint64_t number) {
+    if (const std::optional<CheckRecord> check = CheckFromJsonLine(tenant_, text); check.has_value()) {
+      AddCheck(*check, number);
+      return absl::OkStatus();
+    }
+    absl::StatusOr<RecordLine> line = RecordFromJsonLine(text);
+    if (!line.ok()) {
+      Refuse(number, std::string(line.status().message()));
+      return absl::OkStatus();
+    }
+    line->row.key.tenant = tenant_;
+    line->row.record.set_id(RecordId(line->row.key, line->row.record.trace()));
+    return AddRecord(*line);
+  }
+
+  ImportPlan Take() { return std::move(plan_); }
+
+ private:
+  struct Known {
+    std::set<std::string> traces;
+    bool has_best = false;
+  };
+
+  void Refuse(uint64_t number, const std::string& why) {
+    plan_.refused.push_back(absl::StrCat("line ", number, ": ", why));
+  }
+
+  void AddCheck(const CheckRecord& check, uint64_t number) {
+    if (checks_ == CheckLines::kTaken) {
+      plan_.writes.push_back(check);
+    } else {
+      Refuse(number,
+             "what another build makes of a record is an admin's to say; the daemon finds it out by itself while no "
+             "job is open");
+    }
+  }
+
+  // What is measured of the key, and what was added to the plan.
+  absl::StatusOr<Known*> FindKnown(const TuningKey& key) {
+    const auto [entry, is_new] = known_.try_emplace(key);
+    if (is_new) {
+      const absl::StatusOr<KeyHistory> history = store_.LoadHistory(key);
+      if (!history.ok()) return history.status();
+      entry->second.has_best = history->best_record != 0;
+      for (const PastTrial& trial : history->trials) {
+        if (trial.kind == v1::OUTCOME_OK) entry->second.traces.insert(trial.trace);
+      }
+    }
+    return &entry->second;
+  }
+
+  absl::Status AddRecord(const RecordLine& line) {
+    const TuningKey& key = line.row.key;
+    const v1::Record& record = line.row.record;
+    HONE_ASSIGN_OR_RETURN(Known* const known, FindKnown(key));
+    if (!known->traces.insert(record.trace()).second) {
+      plan_.duplicates += 1;
+      return absl::OkStatus();
+    }
+    plan_.records += 1;
+    plan_.writes.push_back(PutWorkload{line.workload});
+    if (device_classes_.insert(key.device_class).second) {
+      DeviceClassRow row{.name = key.device_class, .profile = {}};
+      row.profile.set_device_class(key.device_class);
+      row.profile.set_target(record.target());
+      plan_.writes.push_back(PutDeviceClass{std::move(row)});
+    }
+    plan_.writes.push_back(PutRecord{line.row});
+    if (line.best && !known->has_best) {
+      known->has_best = true;
+      plan_.writes.push_back(SetBest{key, record.id(), record.median_us()});
+    }
+    return absl::OkStatus();
+  }
+
+  TuningStore& store_;
+  uint64_t tenant_;
+  CheckLines checks_;
+  ImportPlan plan_;
+  std::set<std::string> device_classes_;
+  std::map<TuningKey, Known> known_;
+};
+
 }  // namespace
 
 std::string ToJsonLine(const RecordLine& line) {
@@ -160,63 +328,11 @@ std::string ToJsonLine(const CheckRecord& check) {
 }
 
 absl::StatusOr<RecordLine> RecordFromJsonLine(std::string_view text) {
-  if (text.size() > kLongestLine) return absl::InvalidArgumentError("longer than 64 MiB");
-  json object = ParseFlat(text);
-  if (!object.is_object())
-    return absl::InvalidArgumentError("not a JSON object of numbers and texts: torn or not a record");
-  if (!object.contains("hone_record")) return absl::InvalidArgumentError("not a Hone record");
-  if (object["hone_record"] != kFormat) {
-    return absl::InvalidArgumentError("a record of a newer format than this program knows; use a newer Hone");
-  }
-  const json checksum = object.value("checksum", json());
-  object.erase("checksum");
-  if (!checksum.is_string() || checksum.get<std::string>() != Checksum(object)) {
-    return absl::InvalidArgumentError("checksum does not match");
-  }
-  Fields fields(object);
-  RecordLine line;
+  HONE_ASSIGN_OR_RETURN(const json object, CheckedObject(text));
+  HONE_ASSIGN_OR_RETURN(RecordLine line, ReadFields(object));
+  HONE_RETURN_IF_ERROR(CheckValues(line));
   v1::Record& r = line.row.record;
-  TuningKey& key = line.row.key;
-  key.workload_hash = fields.Hex("workload", 32);
-  key.device_class = fields.Text("device_class");
-  key.threads = static_cast<int>(fields.Int("threads", 1, 1 << 16));
-  const std::string numeric = fields.Text("numeric");
-  key.numeric = NumericLevelOfName(numeric);
-  if (key.numeric == v1::NUMERIC_LEVEL_UNSPECIFIED) fields.Complain("numeric", "is none of strict, default, bf16");
-  key.protocol = static_cast<uint32_t>(fields.Int("protocol", 1, 1 << 16));
-  line.workload.set_hash(key.workload_hash);
-  line.workload.set_name(fields.Text("workload_name"));
-  line.workload.set_text(fields.Text("workload_text"));
-  line.workload.set_flop(fields.Real("flop"));
-  line.workload.set_bytes(fields.Real("bytes"));
-  r.set_target(fields.Text("target"));
-  r.set_trace(fields.Text("trace"));
-  r.set_median_us(fields.Real("median_us"));
-  r.set_low_us(fields.Real("low_us"));
-  r.set_high_us(fields.Real("high_us"));
-  r.set_program_hash(fields.Hex("program_hash", 0));
-  r.set_object_digest(fields.Hex("object_digest", 0));
-  r.set_generator(fields.Text("generator"));
-  r.set_driver(fields.Text("driver", /*required=*/false));
-  r.set_created(fields.Text("created"));
-  r.set_object(fields.Blob("object"));
-  r.set_kernel_set(fields.Blob("kernel_set"));
-  line.best = object.value("best", json(false)) == json(true);
-  HONE_RETURN_IF_ERROR(fields.status());
-  if (!(std::isfinite(r.median_us()) && r.median_us() > 0)) {
-    return absl::InvalidArgumentError("\"median_us\" is not a positive time");
-  }
-  if (key.device_class.empty()) return absl::InvalidArgumentError("\"device_class\" is empty");
-  if (key.device_class.size() > kLongestName) {
-    return absl::InvalidArgumentError(absl::StrCat("\"device_class\" has more than ", kLongestName, " bytes"));
-  }
-  if (Sha256(line.workload.text()) != key.workload_hash) {
-    return absl::InvalidArgumentError("\"workload\" is not the digest of the workload's text");
-  }
-  if (!r.object().empty() && !r.object_digest().empty() && Sha256(r.object()) != r.object_digest()) {
-    return absl::InvalidArgumentError("\"object\" does not have the digest stated");
-  }
-  r.set_id(RecordId(key, r.trace()));
+  r.set_id(RecordId(line.row.key, r.trace()));
   line.row.origin = "imported";
   return line;
 }
@@ -247,66 +363,16 @@ absl::StatusOr<int> ExportRecords(TuningStore& store, uint64_t tenant,
 
 absl::StatusOr<ImportPlan> PlanImport(TuningStore& store, uint64_t tenant, std::string_view text, uint64_t first_line,
                                       CheckLines checks) {
-  ImportPlan plan;
-  std::set<std::string> device_classes;
-  struct Known {
-    std::set<std::string> traces;
-    bool has_best = false;
-  };
-  std::map<TuningKey, Known> known;
-  HONE_ASSIGN_OR_RETURN(const StoredState state, store.LoadState());
-  for (const DeviceClassRow& row : state.device_classes) device_classes.insert(row.name);
-
-  uint64_t number = first_line;
-  for (; !text.empty(); ++number) {
+  ImportPlanner planner(store, tenant, checks);
+  HONE_RETURN_IF_ERROR(planner.ReadDeviceClasses());
+  for (uint64_t number = first_line; !text.empty(); ++number) {
     const size_t end = text.find('\n');
-    const std::string_view line_text = text.substr(0, end);
+    const std::string_view line = text.substr(0, end);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    if (line_text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    if (const std::optional<CheckRecord> check = CheckFromJsonLine(tenant, line_text); check.has_value()) {
-      if (checks == CheckLines::kTaken) {
-        plan.writes.push_back(*check);
-      } else {
-        plan.refused.push_back(absl::StrCat("line ", number,
-                                            ": what another build makes of a record is an admin's to "
-                                            "say; the daemon finds it out by itself while no job is open"));
-      }
-      continue;
-    }
-    absl::StatusOr<RecordLine> line = RecordFromJsonLine(line_text);
-    if (!line.ok()) {
-      plan.refused.push_back(absl::StrCat("line ", number, ": ", line.status().message()));
-      continue;
-    }
-    line->row.key.tenant = tenant;
-    line->row.record.set_id(RecordId(line->row.key, line->row.record.trace()));
-    const TuningKey& key = line->row.key;
-    if (known.count(key) == 0) {
-      HONE_ASSIGN_OR_RETURN(const KeyHistory history, store.LoadHistory(key));
-      Known& entry = known[key];
-      entry.has_best = history.best_record != 0;
-      for (const PastTrial& trial : history.trials) {
-        if (trial.kind == v1::OUTCOME_OK) entry.traces.insert(trial.trace);
-      }
-    }
-    Known& entry = known[key];
-    const bool duplicate = !entry.traces.insert(line->row.record.trace()).second;
-    plan.duplicates += duplicate ? 1 : 0;
-    if (duplicate) continue;
-    plan.records += 1;
-    plan.writes.push_back(PutWorkload{line->workload});
-    if (device_classes.insert(key.device_class).second) {
-      DeviceClassRow row{.name = key.device_class, .profile = {}};
-      row.profile.set_device_class(key.device_class);
-      row.profile.set_target(line->row.record.target());
-      plan.writes.push_back(PutDeviceClass{std::move(row)});
-    }
-    const bool becomes_best = line->best && !entry.has_best;
-    entry.has_best = entry.has_best || becomes_best;
-    plan.writes.push_back(PutRecord{line->row});
-    if (becomes_best) plan.writes.push_back(SetBest{key, line->row.record.id(), line->row.record.median_us()});
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    HONE_RETURN_IF_ERROR(planner.Add(line, number));
   }
-  return plan;
+  return planner.Take();
 }
 
 }  // namespace hone

@@ -71,6 +71,59 @@ ReadRow ReadRecord(const SqlQuery& q) {
   return read;
 }
 
+// The columns of the record that a key is answered with; ReadServed and IsChoiceIntact read them in this order.
+constexpr char kServedColumns[] =
+    "s.id, k.threads, k.numeric, k.protocol, s.trace, s.median_us, s.low_us, s.high_us, s.program_hash, "
+    "s.object_digest, s.generator, s.target, s.created, s.origin, s.checksum, m.faster_default, m.checksum, s.driver";
+constexpr char kServedTables[] =
+    " FROM workload w JOIN tuning_key k ON k.workload = w.id JOIN device_class d ON d.id = k.device_class "
+    "JOIN served s ON s.key = k.id LEFT JOIN model_choice m ON m.record = s.id ";
+
+// The device class of all the tenant's keys; nullopt where there is none, or more than one.
+absl::StatusOr<std::optional<std::string>> ReadOnlyDeviceClass(SqlConnection& c, uint64_t tenant) {
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
+                        c.Prepare("SELECT d.name FROM device_class d WHERE EXISTS (SELECT 1 FROM tuning_key k WHERE "
+                                  "k.tenant = ? AND k.device_class = d.id) ORDER BY d.id LIMIT 2"));
+  q->Int(tenant);
+  HONE_ASSIGN_OR_RETURN(const bool one, q->Next());
+  if (!one) return std::optional<std::string>();
+  std::string name = q->GetText(0);
+  HONE_ASSIGN_OR_RETURN(const bool two, q->Next());
+  return two ? std::nullopt : std::optional<std::string>(std::move(name));
+}
+
+// The record in a row, of whose key `key` has what was asked for; nullopt when its checksum does not match.
+std::optional<BestEntry> ReadServed(const SqlQuery& q, TuningKey key) {
+  key.threads = static_cast<int>(q.GetInt(1));
+  key.numeric = static_cast<v1::NumericLevel>(q.GetInt(2));
+  key.protocol = static_cast<uint32_t>(q.GetInt(3));
+  BestEntry entry;
+  v1::Record& r = entry.row.record;
+  SetKey(key, r);
+  entry.row.key = std::move(key);
+  r.set_id(q.GetInt(0));
+  r.set_trace(q.GetText(4));
+  r.set_median_us(q.GetReal(5));
+  r.set_low_us(q.GetReal(6));
+  r.set_high_us(q.GetReal(7));
+  r.set_program_hash(q.GetText(8));
+  r.set_object_digest(q.GetText(9));
+  r.set_generator(q.GetText(10));
+  r.set_target(q.GetText(11));
+  r.set_created(q.GetText(12));
+  entry.row.origin = q.GetText(13);
+  r.set_driver(q.GetText(17));
+  if (q.GetText(14) != ChecksumOf(entry.row)) return std::nullopt;
+  entry.faster_default = q.GetText(15);
+  return entry;
+}
+
+// Whether what the row says of the record in a model is whole, or nothing.
+bool IsChoiceIntact(const SqlQuery& q, const BestEntry& entry, const std::string& model_hash) {
+  const std::string checksum = q.GetText(16);  // empty: there is no choice
+  return checksum.empty() || checksum == ChecksumOfChoice(entry.row.record.id(), model_hash, entry.faster_default);
+}
+
 // The object of a record, when one is stored and whole; its absence is no error: the trace builds it again.
 absl::Status AddObject(SqlConnection& c, v1::Record& record, int* corrupt) {
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> query,
@@ -281,66 +334,35 @@ absl::StatusOr<std::optional<BestEntry>> ReadBest(SqlConnection& c, uint64_t ten
                                                   int* corrupt) {
   std::string device_class = key.device_class();
   if (device_class.empty()) {
-    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
-                          c.Prepare("SELECT d.name FROM device_class d WHERE EXISTS (SELECT 1 FROM tuning_key k WHERE "
-                                    "k.tenant = ? AND k.device_class = d.id) ORDER BY d.id LIMIT 2"));
-    q->Int(tenant);
-    HONE_ASSIGN_OR_RETURN(const bool one, q->Next());
-    if (!one) return std::optional<BestEntry>();
-    device_class = q->GetText(0);
-    HONE_ASSIGN_OR_RETURN(const bool two, q->Next());
-    if (two) return std::optional<BestEntry>();
+    HONE_ASSIGN_OR_RETURN(const std::optional<std::string> only, ReadOnlyDeviceClass(c, tenant));
+    if (!only.has_value()) return std::optional<BestEntry>();
+    device_class = *only;
   }
   // Levels are ordered from strict to loose, so a smaller one is always allowed. What follows is the order of those
   // that may answer: the first that is whole does.
   HONE_ASSIGN_OR_RETURN(
       const std::unique_ptr<SqlQuery> q,
-      c.Prepare("SELECT s.id, k.threads, k.numeric, k.protocol, s.trace, s.median_us, s.low_us, s.high_us, "
-                "s.program_hash, s.object_digest, s.generator, s.target, s.created, s.origin, s.checksum, "
-                "m.faster_default, m.checksum, s.driver FROM workload w JOIN tuning_key k ON k.workload = w.id JOIN "
-                "device_class "
-                "d ON d.id = k.device_class JOIN served s ON s.key = k.id LEFT JOIN model_choice m ON m.record = s.id "
-                "AND m.model_hash = ?1 WHERE w.hash = ?2 AND d.name = ?3 AND k.tenant = ?4 AND k.numeric <= ?5 "
-                "ORDER BY abs(k.threads - ?6), k.threads DESC, k.numeric DESC, k.protocol DESC"));
+      c.Prepare(absl::StrCat("SELECT ", kServedColumns, kServedTables,
+                             "AND m.model_hash = ?1 WHERE w.hash = ?2 AND d.name = ?3 AND k.tenant = ?4 AND k.numeric "
+                             "<= ?5 ORDER BY abs(k.threads - ?6), k.threads DESC, k.numeric DESC, k.protocol DESC")));
   q->Blob(key.model_hash()).Blob(key.workload_hash()).Text(device_class).Int(tenant);
   q->Int(key.numeric()).Int(key.threads());
+  TuningKey of{.tenant = tenant, .workload_hash = key.workload_hash(), .device_class = device_class};
   for (;;) {
     HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
     if (!more) return std::optional<BestEntry>();
-    BestEntry entry;
-    TuningKey& of = entry.row.key;
-    of.tenant = tenant;
-    of.workload_hash = key.workload_hash();
-    of.device_class = device_class;
-    of.threads = static_cast<int>(q->GetInt(1));
-    of.numeric = static_cast<v1::NumericLevel>(q->GetInt(2));
-    of.protocol = static_cast<uint32_t>(q->GetInt(3));
-    v1::Record& r = entry.row.record;
-    SetKey(of, r);
-    r.set_id(q->GetInt(0));
-    r.set_trace(q->GetText(4));
-    r.set_median_us(q->GetReal(5));
-    r.set_low_us(q->GetReal(6));
-    r.set_high_us(q->GetReal(7));
-    r.set_program_hash(q->GetText(8));
-    r.set_object_digest(q->GetText(9));
-    r.set_generator(q->GetText(10));
-    r.set_target(q->GetText(11));
-    r.set_created(q->GetText(12));
-    entry.row.origin = q->GetText(13);
-    r.set_driver(q->GetText(17));
-    if (q->GetText(14) != ChecksumOf(entry.row)) {
+    std::optional<BestEntry> entry = ReadServed(*q, of);
+    if (!entry.has_value()) {
       ++*corrupt;
       continue;
     }
-    entry.exact = of.threads == key.threads() && of.numeric == key.numeric();
-    entry.faster_default = q->GetText(15);
-    const std::string choice = q->GetText(16);  // its checksum; empty: there is none
-    if (!choice.empty() && choice != ChecksumOfChoice(r.id(), key.model_hash(), entry.faster_default)) {
+    const TuningKey& found = entry->row.key;
+    entry->exact = found.threads == key.threads() && found.numeric == key.numeric();
+    if (!IsChoiceIntact(*q, *entry, key.model_hash())) {
       ++*corrupt;
-      entry.faster_default.clear();
+      entry->faster_default.clear();
     }
-    return std::optional<BestEntry>(std::move(entry));
+    return entry;
   }
 }
 

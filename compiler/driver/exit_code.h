@@ -14,8 +14,8 @@ enum class ExitCode : int {
   kNoSchedule = 4,    // no valid schedule was found
   kNoService = 5,     // no daemon or worker
   kMismatch = 6,      // results differ, or a bundle is not that of its lock file
-  kProgramFault = 7,  // the program that was run or checked is at fault: it crashed, left its buffers, read what nobody
-                      // wrote, or is not proven to stay inside
+  kProgramFault = 7,  // the program that was run or checked is at fault: it crashed, left its buffers, read an
+                      // unwritten element, or is not proven to stay inside
   kNotAllowed = 8,
   kCorrupt = 9,        // a bundle, database or record file is unreadable or corrupt
   kWrongMachine = 10,  // this machine cannot run the bundle

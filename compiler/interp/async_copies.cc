@@ -88,7 +88,7 @@ absl::Status Machine::BeginCopy(const Instr& instr, const Slot* frame) {
   } else {
     copy->value = frame[instr.dst];
   }
-  if (copy->to < 0 || copy->from < 0) return absl::OkStatus();  // out of range, and nobody asked
+  if (copy->to < 0 || copy->from < 0) return absl::OkStatus();  // out of range, which is not checked
   const CopiesInFlight::Element to{code_.accesses[static_cast<size_t>(instr.a)].buffer, copy->to};
   if (instr.b >= 0) {
     const CopiesInFlight::Element from{code_.accesses[static_cast<size_t>(instr.b)].buffer, copy->from};

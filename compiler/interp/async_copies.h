@@ -1,8 +1,8 @@
 // Asynchronous copies that have been begun and not been waited for.
 //
-// Nobody may count on when a copy reads its source and writes its destination: it lands somewhere between its begin and
-// the wait of its thread. So the machine lets it land where it is told (InterpretOptions::landing), and, whatever that
-// is, refuses a touch of the destination and a write of the source in the meantime.
+// The moment when a copy reads its source and writes its destination is not defined: it lands between its begin and the
+// wait of its thread. So the machine lets it land where it is told (InterpretOptions::landing), and, whatever that is,
+// refuses an access to the destination and a write of the source in the meantime.
 #pragma once
 
 #include <cstdint>

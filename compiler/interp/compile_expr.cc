@@ -243,6 +243,50 @@ absl::StatusOr<int> Compiler::Node(const Call& n, DType result) {
   return dst;
 }
 
+// The indices of an access to a view become those of the buffer that it is of, through views of views; which one.
+Buffer Compiler::ResolveViews(const Buffer& named, Access& access) {
+  Buffer buffer = named;
+  for (auto view = views_.find(buffer.id()); view != views_.end(); view = views_.find(buffer.id())) {
+    // Leading dimensions that the view dropped are points of the source.
+    const size_t dropped = view->second.mins.size() - access.indices.size();
+    access.indices.insert(access.indices.begin(), view->second.mins.begin(),
+                          view->second.mins.begin() + static_cast<ptrdiff_t>(dropped));
+    access.strides.insert(access.strides.begin(), dropped, 0);
+    for (size_t d = dropped; d < access.indices.size(); ++d) {
+      const int width = access.strides[d] == 0 ? 1 : access.lanes;
+      const int sum = NewSlots(width);
+      int min = view->second.mins[d];
+      if (width > 1) {
+        min = NewSlots(width);
+        Emit(Op::kSplat, width, min, view->second.mins[d]);
+      }
+      Emit(Op::kAddI64, width, sum, access.indices[d], min);
+      access.indices[d] = sum;
+    }
+    buffer = view->second.source;
+  }
+  return buffer;
+}
+
+// The access is made where its mask, if it has one, and the guard of the lanes around it are true.
+absl::Status Compiler::MaskAccess(const Expr& mask, Access& access) {
+  if (mask) {
+    HONE_ASSIGN_OR_RETURN(const int slot, Expression(mask));
+    // A slot of its own: those of constants have negative numbers, as "no mask" has.
+    access.mask = NewSlots(access.lanes);
+    Emit(mask.type().is_scalar() ? Op::kSplat : Op::kMove, access.lanes, access.mask, slot);
+  }
+  if (guard_ < 0 || guard_lanes_ != access.lanes) return absl::OkStatus();
+  if (access.mask == -1) {
+    access.mask = guard_;
+  } else {
+    const int both = NewSlots(access.lanes);
+    Emit(Op::kAnd, access.lanes, both, access.mask, guard_);
+    access.mask = both;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> Compiler::AddAccess(const Buffer& named, const std::vector<Expr>& indices, const Expr& mask,
                                         int lanes) {
   Access access;
@@ -258,26 +302,7 @@ absl::StatusOr<int> Compiler::AddAccess(const Buffer& named, const std::vector<E
   }
   if (static_cast<int>(indices.size()) != named.rank())
     return Error(absl::StrCat("buffer ", named.name(), " with ", indices.size(), " indices"));
-  Buffer buffer = named;
-  for (auto view = views_.find(buffer.id()); view != views_.end(); view = views_.find(buffer.id())) {
-    // Leading dimensions that the view dropped are points of the source.
-    const size_t dropped = view->second.mins.size() - access.indices.size();
-    access.indices.insert(access.indices.begin(), view->second.mins.begin(),
-                          view->second.mins.begin() + static_cast<ptrdiff_t>(dropped));
-    access.strides.insert(access.strides.begin(), dropped, 0);
-    for (size_t d = dropped; d < access.indices.size(); ++d) {
-      const int width = access.strides[d] == 0 ? 1 : lanes;
-      const int sum = NewSlots(width);
-      int min = view->second.mins[d];
-      if (width > 1) {
-        min = NewSlots(width);
-        Emit(Op::kSplat, width, min, view->second.mins[d]);
-      }
-      Emit(Op::kAddI64, width, sum, access.indices[d], min);
-      access.indices[d] = sum;
-    }
-    buffer = view->second.source;
-  }
+  const Buffer buffer = ResolveViews(named, access);
   const auto found = buffers_.find(buffer.id());
   if (found == buffers_.end()) return Error(absl::StrCat("buffer ", buffer.name(), " is used outside of its scope"));
   access.buffer = found->second;
@@ -286,21 +311,7 @@ absl::StatusOr<int> Compiler::AddAccess(const Buffer& named, const std::vector<E
     access.indices.insert(access.indices.begin(), warp);
     access.strides.insert(access.strides.begin(), 0);
   }
-  if (mask) {
-    HONE_ASSIGN_OR_RETURN(const int slot, Expression(mask));
-    // A slot of its own: those of constants have negative numbers, as "no mask" has.
-    access.mask = NewSlots(lanes);
-    Emit(mask.type().is_scalar() ? Op::kSplat : Op::kMove, lanes, access.mask, slot);
-  }
-  if (guard_ >= 0 && guard_lanes_ == lanes) {
-    if (access.mask == -1) {
-      access.mask = guard_;
-    } else {
-      const int both = NewSlots(lanes);
-      Emit(Op::kAnd, lanes, both, access.mask, guard_);
-      access.mask = both;
-    }
-  }
+  HONE_RETURN_IF_ERROR(MaskAccess(mask, access));
   code_.accesses.push_back(std::move(access));
   return static_cast<int>(code_.accesses.size()) - 1;
 }

@@ -230,7 +230,7 @@ absl::Status Compiler::Do(const Evaluate& n) {
   }
   if (const std::optional<struct Store> copy = AsyncCopy(n)) return BeginCopy(*copy);
   if (const std::optional<struct Store> update = AtomicUpdate(n)) {
-    updated_ = update->buffer;  // threads change places at barriers alone: nobody comes between
+    updated_ = update->buffer;  // threads are switched at barriers alone, so no access of another comes between
     const absl::Status status = Do(*update);
     updated_ = Buffer();
     return status;

@@ -71,6 +71,8 @@ class Compiler {
   absl::StatusOr<int> Node(const Call& n, DType result);
   // The number of a new access.
   absl::StatusOr<int> AddAccess(const Buffer& named, const std::vector<Expr>& indices, const Expr& mask, int lanes);
+  Buffer ResolveViews(const Buffer& named, Access& access);
+  absl::Status MaskAccess(const Expr& mask, Access& access);
 
   // ---- Statements
   absl::Status Statement(const Stmt& stmt);

@@ -318,7 +318,7 @@ absl::StatusOr<const Instr*> Machine::ExecuteOfThreads(const Instr& in, Slot* s,
       return code_.instrs.data() + in.c;
     case Op::kThreadEnd: return stops(Stop::Why::kThreadEnd);
     case Op::kBarrier:
-      if (stop == nullptr) break;  // one thread waits for nobody
+      if (stop == nullptr) break;  // a single thread does not wait
       return stops(Stop::Why::kBarrier);
     case Op::kAsyncCopy: HONE_RETURN_IF_ERROR(BeginCopy(in, s)); break;
     case Op::kCommitGroup:

@@ -23,7 +23,7 @@
 
 namespace hone {
 
-// The bytes of memory that nobody has written, in the interpreter and in the outputs that RandomArguments makes: no
+// The bytes of memory that no store has written, in the interpreter and in the outputs that RandomArguments makes: no
 // number in floating tensors, -1 in integer ones, so that what reads them does not get a right result by chance.
 inline constexpr unsigned char kUnwrittenByte = 0xFF;
 

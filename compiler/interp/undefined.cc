@@ -1,4 +1,4 @@
-// Which values are made of elements that nobody has written: every slot has a flag, undefined_ slots behind it, which
+// Which values are made of unwritten elements: every slot has a flag, undefined_ slots behind it, which
 // goes from operands to results, and through buffers as elements that are not written (Seward and Nethercote, "Using
 // Valgrind to detect undefined value errors with bit-precision", 2005; here with the precision of a lane).
 #include "absl/strings/str_cat.h"

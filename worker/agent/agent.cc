@@ -159,68 +159,104 @@ void BuildForOthers(WorkQueue& queue, Session& session, Builders& builders) {
   }
 }
 
-void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& target, const AgentOptions& options,
-                      Builders& builders, TurnLock& turn, const Quiet& quiet) {
-  const bool device = options.MeasuresDevice();
-  const TaskRunners runners = {options.allowed_missing_layers, options.runner, device ? target : std::string()};
-  TaskCache tasks(target, builders, runners);
-  ClaimedTarget claimed(target, builders, runners);
-  const auto judge = [&](std::vector<v1::Outcome>& outcomes) {
-    if (!device && AreSuspect(outcomes) && !claimed.Holds()) BlameMachine(claimed.why(), outcomes);
-  };
-  double noise = 0.01;  // log noise of a sample, to begin with
-  bool silent = true;   // as last heard
-  while (queue.WaitForWork(kLookAgain)) {
-    BuildForOthers(queue, session, builders);
-    std::string lacks = quiet.Lacks(absl::Now());
-    if (lacks.empty()) lacks = claimed.Lacks(MonotonicNow(), turn);
-    if (!lacks.empty() || (silent && !queue.HasLeases())) {
-      queue.SetLacks(lacks);  // what was lent goes back
-      continue;
+// Measures the candidates of a queue, batch after batch.
+class MeasureLoop {
+ public:
+  MeasureLoop(WorkQueue& queue, Session& session, const std::string& target, const AgentOptions& options,
+              Builders& builders, TurnLock& turn, const Quiet& quiet)
+      : queue_(queue),
+        session_(session),
+        target_(target),
+        device_(options.MeasuresDevice()),
+        builders_(builders),
+        turn_(turn),
+        quiet_(quiet),
+        tasks_(target, builders, RunnersOf(options, target)),
+        claimed_(target, builders, RunnersOf(options, target)) {}
+
+  void RunUntilStopped() {
+    while (queue_.WaitForWork(kLookAgain)) {
+      BuildForOthers(queue_, session_, builders_);
+      if (!MayMeasure()) continue;
+      queue_.WaitsFor([this] {
+        const std::string holder = turn_.Holder();
+        return absl::StrCat("the turn of its machine", holder.empty() ? "" : ", which " + holder + " has");
+      });
+      const TurnLock::Turn held(turn_);
+      queue_.WaitsFor(nullptr);
+      const std::string noise_around = quiet_.LacksSilence();
+      silent_ = noise_around.empty();
+      queue_.SetLacks(noise_around);
+      const std::vector<v1::Lease> batch = queue_.Take(kBatch);
+      if (!batch.empty()) Measure(batch);  // else none is left, or all went back
+    }
+  }
+
+ private:
+  static TaskRunners RunnersOf(const AgentOptions& options, const std::string& target) {
+    return {options.allowed_missing_layers, options.runner, options.MeasuresDevice() ? target : std::string()};
+  }
+
+  bool MayMeasure() {
+    std::string lacks = quiet_.Lacks(absl::Now());
+    if (lacks.empty()) lacks = claimed_.Lacks(MonotonicNow(), turn_);
+    if (!lacks.empty() || (silent_ && !queue_.HasLeases())) {
+      queue_.SetLacks(lacks);  // what was lent goes back
+      return false;
     }
     // Not quiet, while another has the turn; and that one may wait for what is built here.
-    if (!silent && !turn.Holder().empty()) continue;
-    queue.WaitsFor([&turn] {
-      const std::string holder = turn.Holder();
-      return absl::StrCat("the turn of its machine", holder.empty() ? "" : ", which " + holder + " has");
-    });
-    const TurnLock::Turn held(turn);
-    queue.WaitsFor(nullptr);
-    const std::string noise_around = quiet.LacksSilence();
-    silent = noise_around.empty();
-    queue.SetLacks(noise_around);
-    const std::vector<v1::Lease> batch = queue.Take(kBatch);
-    if (batch.empty()) continue;  // none is left, or all went back
+    return silent_ || turn_.Holder().empty();
+  }
+
+  void Measure(const std::vector<v1::Lease>& batch) {
     const Clock::time_point start = Clock::now();
-    const absl::StatusOr<TaskCache::Task*> task = tasks.Get(batch.front().workload_hash(), session);
+    const absl::StatusOr<TaskCache::Task*> task = tasks_.Get(batch.front().workload_hash(), session_);
     PhaseSeconds seconds;
     seconds.verify = SecondsSince(start);
     if (!task.ok()) {
       spdlog::warn("a task cannot be prepared: {}", std::string(task.status().message()));
       std::vector<v1::Outcome> outcomes(batch.size(), OutcomeOfUnprepared(task.status()));
-      judge(outcomes);
-      for (size_t i = 0; i < batch.size(); ++i) queue.Finish(batch[i].id(), std::move(outcomes[i]));
-      queue.AddSeconds(seconds);
-      continue;
+      BlameMachineIfSuspect(outcomes);
+      Finish(batch, std::move(outcomes));
+      queue_.AddSeconds(seconds);
+      return;
     }
     CrashPoint("worker.prepared");
     TrialBatch trials(
-        *(*task)->context, target, builders, &(*task)->known, &noise,
-        [&](const v1::LeaseId& id, v1::Phase phase) { queue.SetPhase(id, phase); },
-        [&](absl::Duration duration) { queue.QuietFor(duration); });
+        *(*task)->context, target_, builders_, &(*task)->known, &noise_,
+        [&](const v1::LeaseId& id, v1::Phase phase) { queue_.SetPhase(id, phase); },
+        [&](absl::Duration duration) { queue_.QuietFor(duration); });
     std::vector<v1::Outcome> outcomes = trials.Run(batch);
-    judge(outcomes);
+    BlameMachineIfSuspect(outcomes);
     CrashPoint("worker.outcomes");
     seconds.build += trials.seconds().build;
     seconds.verify += trials.seconds().verify;
     seconds.measure += trials.seconds().measure;
-    queue.AddSeconds(seconds);
-    for (size_t i = 0; i < batch.size(); ++i) {
-      LogOutcome(batch[i], outcomes[i]);
-      queue.Finish(batch[i].id(), std::move(outcomes[i]));
-    }
+    queue_.AddSeconds(seconds);
+    for (size_t i = 0; i < batch.size(); ++i) LogOutcome(batch[i], outcomes[i]);
+    Finish(batch, std::move(outcomes));
   }
-}
+
+  void BlameMachineIfSuspect(std::vector<v1::Outcome>& outcomes) {
+    if (!device_ && AreSuspect(outcomes) && !claimed_.Holds()) BlameMachine(claimed_.why(), outcomes);
+  }
+
+  void Finish(const std::vector<v1::Lease>& batch, std::vector<v1::Outcome> outcomes) {
+    for (size_t i = 0; i < batch.size(); ++i) queue_.Finish(batch[i].id(), std::move(outcomes[i]));
+  }
+
+  WorkQueue& queue_;
+  Session& session_;
+  const std::string& target_;
+  bool device_;
+  Builders& builders_;
+  TurnLock& turn_;
+  const Quiet& quiet_;
+  TaskCache tasks_;
+  ClaimedTarget claimed_;
+  double noise_ = 0.01;  // log noise of a sample, to begin with
+  bool silent_ = true;   // as last heard
+};
 
 SessionOptions SessionOf(const AgentOptions& options, const Spool* spool) {
   SessionOptions session;
@@ -337,7 +373,7 @@ absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop
       builders =
           std::make_unique<BuilderPool>(session_options.threads, options.builder, options.allowed_missing_layers);
     }
-    WorkUntilStopped(queue, session, session_options.profile.target(), options, *builders, turn, quiet);
+    MeasureLoop(queue, session, session_options.profile.target(), options, *builders, turn, quiet).RunUntilStopped();
   });
   const absl::Status status = session.Run(stop);
   if (const size_t untold = queue.results(); untold > 0) {

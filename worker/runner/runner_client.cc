@@ -62,6 +62,30 @@ absl::StatusOr<std::string> MakeFolder() {
   return folder;
 }
 
+// Memory of a process that maps its devices is bounded by its control group alone.
+bool MemoryIsUnbounded(const RunnerJob& job) {
+  const DeviceDriver* const driver = FindDeviceDriver(DeviceLanguage(job.device));
+  return driver != nullptr && driver->maps_devices;
+}
+
+LoadRequest LoadRequestOf(const RunnerJob& job) {
+  LoadRequest request;
+  request.sets = job.inputs->count();
+  request.threads = job.threads;
+  request.pin = job.pin;
+  request.untimed = !job.timed;
+  request.cpu_seconds = job.cpu_seconds;
+  request.memory_bytes = MemoryIsUnbounded(job) ? 0 : job.memory_bytes;
+  job.device.copy(request.device, std::min(job.device.find(','), sizeof(request.device) - 1));
+  return request;
+}
+
+// A driver reads files: it keeps the root.
+uint32_t AllowedMissingLayers(const RunnerJob& job, const SandboxPolicy& policy) {
+  return job.allowed_missing_layers | (MemoryIsUnbounded(job) ? uint32_t{kLayerMemoryLimit} : 0) |
+         (job.device.empty() ? 0 : uint32_t{kLayerEmptyRoot}) | LayersOfNamespaces(kAllNamespaces & ~policy.namespaces);
+}
+
 }  // namespace
 
 absl::StatusOr<InputSets> InputSets::Make(const KernelSet& set, size_t count) {
@@ -115,6 +139,7 @@ struct RunnerClient::Impl {
   RunnerVerdict load;
   uint32_t layers = 0;
   bool alive = false;
+  bool in_group = false;
   int timed_set = -1;  // that the plain inputs hold
   int threads = 1;
   bool device = false;
@@ -126,6 +151,49 @@ struct RunnerClient::Impl {
     child.reset();
     std::error_code ignored;
     if (!folder.empty()) std::filesystem::remove_all(folder, ignored);
+  }
+
+  absl::Status MakeOutputs(int sets) {
+    for (int s = 0; s < sets; ++s) layouts.push_back(LayOutSet(OutputsOf(set), s, sets));
+    HONE_ASSIGN_OR_RETURN(outputs, MemoryFile::Create("hone-outputs", layouts.size() * layouts.front().total_bytes));
+    return absl::OkStatus();
+  }
+
+  // The process, in its control group, with one end of `socket`.
+  absl::Status StartProcess(const RunnerJob& job, const SandboxPolicy& policy) {
+    int sockets[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
+      return absl::ResourceExhaustedError(absl::StrCat("no socket for a runner: ", std::strerror(errno)));
+    }
+    socket = sockets[0];
+    const std::string usual = absl::StrCat(ProgramFolder(), "/", policy.program);
+    std::vector<std::string> arguments = {absl::StrCat(sockets[1])};
+    if (device) arguments.push_back(folder);
+    absl::StatusOr<ChildProcess> started = ChildProcess::Start(
+        job.program.empty() ? usual : job.program, arguments,
+        {.pipes = false, .error_pipe = true, .namespaces = policy.namespaces, .inherit = {sockets[1]}});
+    ::close(sockets[1]);
+    if (!started.ok()) return started.status();
+    child = *std::move(started);
+    alive = true;
+    group = ControlGroup::Make(
+        {.memory_bytes = job.memory_bytes + kKernelBytes, .processes = kOtherThreads + kThreadsOfThread * job.threads});
+    in_group = group.has_value() && group->Add(child->pid());
+    return absl::OkStatus();
+  }
+
+  // Has the process load the candidate, and ends it where it does not.
+  void Load(const LoadRequest& request, std::span<const int> files, absl::Duration timeout) {
+    if (!SendLoad(socket, request, files)) {
+      load = End({.kind = RunnerVerdict::kCrashed, .message = "took no request"});
+      return;
+    }
+    RunnerReply reply;
+    load = Await(Clock::now(), timeout, &reply);
+    if (reply.layers != 0) {
+      layers = reply.layers | LayersOfNamespaces(child->namespaces()) | (in_group ? kLayerControlGroup : 0u);
+    }
+    if (!load.ok() && alive) load = End(std::move(load));
   }
 
   std::span<char> OutputsOfSet(int set) const {
@@ -208,63 +276,19 @@ absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
   auto impl = std::make_unique<Impl>();
   impl->set = job.set;
   impl->threads = job.threads;
-  const DeviceDriver* const driver = FindDeviceDriver(DeviceLanguage(job.device));
   impl->device = !job.device.empty();
   if (impl->device) { HONE_ASSIGN_OR_RETURN(impl->folder, MakeFolder()); }
   HONE_ASSIGN_OR_RETURN(const MemoryFile image, MemoryFile::CreateSealed("hone-image", job.image));
   HONE_ASSIGN_OR_RETURN(const MemoryFile set, MemoryFile::CreateSealed("hone-kernel-set", Serialize(job.set)));
-  const int sets = job.inputs->count();
-  for (int s = 0; s < sets; ++s) impl->layouts.push_back(LayOutSet(OutputsOf(job.set), s, sets));
-  HONE_ASSIGN_OR_RETURN(impl->outputs,
-                        MemoryFile::Create("hone-outputs", impl->layouts.size() * impl->layouts.front().total_bytes));
-  const int files[] = {image.fd(), set.fd(), job.inputs->fd(), impl->outputs.fd()};
-
-  int sockets[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
-    return absl::ResourceExhaustedError(absl::StrCat("no socket for a runner: ", std::strerror(errno)));
-  }
-  impl->socket = sockets[0];
+  HONE_RETURN_IF_ERROR(impl->MakeOutputs(job.inputs->count()));
   const SandboxPolicy& policy = SandboxPolicyOf(impl->device ? ProcessKind::kDeviceRunner : ProcessKind::kRunner);
-  const std::string usual = absl::StrCat(ProgramFolder(), "/", policy.program);
-  std::vector<std::string> arguments = {absl::StrCat(sockets[1])};
-  if (impl->device) arguments.push_back(impl->folder);
-  absl::StatusOr<ChildProcess> child = ChildProcess::Start(
-      job.program.empty() ? usual : job.program, arguments,
-      {.pipes = false, .error_pipe = true, .namespaces = policy.namespaces, .inherit = {sockets[1]}});
-  ::close(sockets[1]);
-  if (!child.ok()) return child.status();
-  impl->child = *std::move(child);
-  impl->alive = true;
-  impl->group = ControlGroup::Make(
-      {.memory_bytes = job.memory_bytes + kKernelBytes, .processes = kOtherThreads + kThreadsOfThread * job.threads});
-  const bool in_group = impl->group.has_value() && impl->group->Add(impl->child->pid());
-
-  LoadRequest request;
-  request.sets = sets;
-  request.threads = job.threads;
-  request.pin = job.pin;
-  request.untimed = !job.timed;
-  request.cpu_seconds = job.cpu_seconds;
-  // Memory of a process that maps its devices is bounded by its control group alone.
-  const bool unbounded = driver != nullptr && driver->maps_devices;
-  request.memory_bytes = unbounded ? 0 : job.memory_bytes;
-  job.device.copy(request.device, std::min(job.device.find(','), sizeof(request.device) - 1));
-  RunnerReply reply;
-  if (SendLoad(impl->socket, request, files)) {
-    impl->load = impl->Await(Clock::now(), job.start_timeout, &reply);
-    if (reply.layers != 0) {
-      impl->layers =
-          reply.layers | LayersOfNamespaces(impl->child->namespaces()) | (in_group ? kLayerControlGroup : 0u);
-    }
-  } else {
-    impl->load = impl->End({.kind = RunnerVerdict::kCrashed, .message = "took no request"});
+  HONE_RETURN_IF_ERROR(impl->StartProcess(job, policy));
+  const int files[] = {image.fd(), set.fd(), job.inputs->fd(), impl->outputs.fd()};
+  impl->Load(LoadRequestOf(job), files, job.start_timeout);
+  if (impl->load.ok()) {
+    const uint32_t allowed = AllowedMissingLayers(job, policy);
+    HONE_RETURN_IF_ERROR(CheckLayers(policy.program, impl->layers, allowed));
   }
-  if (!impl->load.ok() && impl->alive) impl->load = impl->End(std::move(impl->load));
-  // A driver reads files: it keeps the root.
-  const uint32_t allowed = job.allowed_missing_layers | (unbounded ? uint32_t{kLayerMemoryLimit} : 0) |
-                           (impl->device ? uint32_t{kLayerEmptyRoot} : 0) |
-                           LayersOfNamespaces(kAllNamespaces & ~policy.namespaces);
-  if (impl->load.ok()) { HONE_RETURN_IF_ERROR(CheckLayers(policy.program, impl->layers, allowed)); }
   return RunnerClient(std::move(impl));
 }
 

@@ -19,7 +19,7 @@ constexpr absl::Duration kLongestRun = absl::Minutes(10);  // of one call
 constexpr int64_t kMostMemory = int64_t{64} << 30;         // of address space
 constexpr int kSamples = 15;
 
-// What the interpreter finds (an index out of bounds, an element that nobody wrote) is the program's fault.
+// What the interpreter finds (an index out of bounds, a read of an unwritten element) is the program's fault.
 absl::Status FromInterpreter(absl::Status status) {
   const bool found = absl::IsOutOfRange(status) || absl::IsFailedPrecondition(status);
   return found ? WithExitCode(ExitCode::kProgramFault, std::move(status)) : status;
@@ -37,7 +37,7 @@ absl::StatusOr<std::optional<TimedRuns>> TimedIfAsked(const std::function<absl::
   return std::optional<TimedRuns>(timed);
 }
 
-// A prepared constant takes the place of the one it was made from, as whoever deploys the program does it.
+// A prepared constant takes the place of the one it was made from, as in a bundle.
 absl::StatusOr<std::vector<NdArray>> Prepared(const ScheduledProgram& program, const std::vector<NdArray>& args) {
   std::vector<NdArray> prepared = args;
   for (const Prepare& prepare : program.prepares) {
@@ -98,7 +98,7 @@ absl::StatusOr<RunnerClient> RunOnce(const CompiledKernel& kernel, const PrimFun
   RunnerJob job{.image = image, .set = kernel.set, .inputs = &set, .threads = threads};
   job.cpu_seconds = static_cast<int>(absl::ToInt64Seconds(kLongestRun)) * threads;
   job.memory_bytes = kMostMemory;
-  job.allowed_missing_layers = ~0u;  // whoever starts this could run the program without a sandbox
+  job.allowed_missing_layers = ~0u;  // the user could run the program without a sandbox as well
   HONE_ASSIGN_OR_RETURN(RunnerClient runner, RunnerClient::Start(job));
   HONE_RETURN_IF_ERROR(FromVerdict(runner.load_verdict(), func));
   HONE_RETURN_IF_ERROR(FromVerdict(runner.Verify(0, kLongestRun), func));

@@ -19,7 +19,7 @@ struct RunProgramOptions {
 };
 
 // `args` are those of the workload, in order; its outputs are written. Timings where they were asked for. What is the
-// program's own fault (a crash, an index out of bounds, an element read that nobody wrote) has exit code 7.
+// program's own fault (a crash, an index out of bounds, a read of an unwritten element) has exit code 7.
 absl::StatusOr<std::optional<TimedRuns>> RunProgram(const ScheduledProgram& program, const RunProgramOptions& options,
                                                     std::vector<NdArray>& args);
 

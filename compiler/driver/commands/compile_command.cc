@@ -98,46 +98,25 @@ nlohmann::ordered_json ToJson(const Plan& plan, const std::vector<RegretAtSizes>
   return list;
 }
 
-absl::Status Compile(const CompileCommand& command) {
-  HONE_RETURN_IF_ERROR(CheckKey(command));
-  if (!command.locked.empty()) return CompileAsLocked(command);
-  HONE_ASSIGN_OR_RETURN(const ResolvedSettings settings, Resolve(command.settings));
-  HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(command.settings.import));
-  if (!command.lock.empty()) { HONE_RETURN_IF_ERROR(NoRange(import, "with --lock")); }
-  if (settings.gpu.has_value()) { HONE_RETURN_IF_ERROR(NoRange(import, "for a device")); }
-  HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(command.model, import, settings.plan()));
-  if (settings.gpu.has_value()) { HONE_RETURN_IF_ERROR(Annotate(CheckFitsDevice(model.plan), command.model)); }
-  LockFile lock;
-  HONE_ASSIGN_OR_RETURN(const CompileSummary summary,
-                        CompileModel(model, settings, command.untuned ? nullptr : &command.service, command.output,
-                                     command.lock.empty() ? nullptr : &lock));
-  HONE_RETURN_IF_ERROR(Sign(command));
-  if (!command.lock.empty()) {
-    HONE_RETURN_IF_ERROR(WriteFileAtomically(command.lock, ToJson(lock)));
-    const absl::Status kept = command.untuned ? absl::OkStatus() : KeepLockedRecords(command.service, lock);
-    if (!kept.ok()) {
-      std::fprintf(stderr,
-                   "hone: %s is written and needs no database, but its records may leave this one under a quota: %s\n",
-                   command.lock.c_str(), std::string(kept.message()).c_str());
-    }
-  }
-  if (command.json) {
-    nlohmann::ordered_json line = {{"bundle", command.output},
-                                   {"kernels", model.plan.tasks.size()},
-                                   {"from_records", summary.from_records},
-                                   {"from_near_records", summary.from_near_records},
-                                   {"from_defaults", summary.from_defaults},
-                                   {"from_faster_defaults", summary.from_faster_defaults},
-                                   {"from_stale_records", summary.from_stale_records}};
-    if (!summary.regrets.empty()) line["regrets"] = ToJson(model.plan, summary.regrets);
-    std::printf("%s\n", line.dump().c_str());
-    return absl::OkStatus();
-  }
+void PrintJson(const CompileCommand& command, const Plan& plan, const CompileSummary& summary) {
+  nlohmann::ordered_json line = {{"bundle", command.output},
+                                 {"kernels", plan.tasks.size()},
+                                 {"from_records", summary.from_records},
+                                 {"from_near_records", summary.from_near_records},
+                                 {"from_defaults", summary.from_defaults},
+                                 {"from_faster_defaults", summary.from_faster_defaults},
+                                 {"from_stale_records", summary.from_stale_records}};
+  if (!summary.regrets.empty()) line["regrets"] = ToJson(plan, summary.regrets);
+  std::printf("%s\n", line.dump().c_str());
+}
+
+// What the bundle was made from, and what would make a better one.
+void PrintSummary(const CompileCommand& command, const Plan& plan, const CompileSummary& summary) {
   std::fprintf(stderr,
                "%s: %zu kernels: %d from records, %d from stale records, %d from near records, %d from defaults\n",
-               command.output.c_str(), model.plan.tasks.size(), summary.from_records, summary.from_stale_records,
+               command.output.c_str(), plan.tasks.size(), summary.from_records, summary.from_stale_records,
                summary.from_near_records, summary.from_defaults + summary.from_faster_defaults);
-  PrintRegrets(command, model.plan, summary);
+  PrintRegrets(command, plan, summary);
   if (summary.from_faster_defaults > 0) {
     std::fprintf(stderr,
                  "%d kernels use default schedules that were found faster than their records inside this model\n",
@@ -157,6 +136,40 @@ absl::Status Compile(const CompileCommand& command) {
     std::fprintf(stderr, "kernels without a record use default schedules; to find better ones: %s tune %s%s%s\n",
                  HoneProgram().c_str(), ShellWord(command.model).c_str(), ServiceFlags(command.service).c_str(),
                  BuildFlags(command.settings).c_str());
+  }
+}
+
+// The lock file, and its records kept in the database where they came from one.
+absl::Status WriteLock(const CompileCommand& command, const LockFile& lock) {
+  HONE_RETURN_IF_ERROR(WriteFileAtomically(command.lock, ToJson(lock)));
+  const absl::Status kept = command.untuned ? absl::OkStatus() : KeepLockedRecords(command.service, lock);
+  if (!kept.ok()) {
+    std::fprintf(stderr,
+                 "hone: %s is written and needs no database, but its records may leave this one under a quota: %s\n",
+                 command.lock.c_str(), std::string(kept.message()).c_str());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Compile(const CompileCommand& command) {
+  HONE_RETURN_IF_ERROR(CheckKey(command));
+  if (!command.locked.empty()) return CompileAsLocked(command);
+  HONE_ASSIGN_OR_RETURN(const ResolvedSettings settings, Resolve(command.settings));
+  HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(command.settings.import));
+  if (!command.lock.empty()) { HONE_RETURN_IF_ERROR(NoRange(import, "with --lock")); }
+  if (settings.gpu.has_value()) { HONE_RETURN_IF_ERROR(NoRange(import, "for a device")); }
+  HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(command.model, import, settings.plan()));
+  if (settings.gpu.has_value()) { HONE_RETURN_IF_ERROR(Annotate(CheckFitsDevice(model.plan), command.model)); }
+  LockFile lock;
+  HONE_ASSIGN_OR_RETURN(const CompileSummary summary,
+                        CompileModel(model, settings, command.untuned ? nullptr : &command.service, command.output,
+                                     command.lock.empty() ? nullptr : &lock));
+  HONE_RETURN_IF_ERROR(Sign(command));
+  if (!command.lock.empty()) { HONE_RETURN_IF_ERROR(WriteLock(command, lock)); }
+  if (command.json) {
+    PrintJson(command, model.plan, summary);
+  } else {
+    PrintSummary(command, model.plan, summary);
   }
   return absl::OkStatus();
 }

@@ -1,5 +1,5 @@
 // Prepare kernels run where candidates run: in a process of their own that is locked in (worker/runner/sandbox.h). A
-// kernel is made from a trace, and a trace may be anybody's.
+// kernel is made from a trace, and a trace may come from an untrusted source.
 #pragma once
 
 #include <memory>

@@ -12,7 +12,7 @@
 namespace hone {
 namespace {
 
-// A record that is taken from another key, or that nobody has measured here, is none to check.
+// A record that is taken from another key, or that was not measured here, is none to check.
 bool IsOfAnotherGenerator(const std::optional<v1::BestAnswer>& answer, const std::string& generator) {
   return answer.has_value() && answer->exact() && answer->record().origin() == "tuned" &&
          answer->record().generator() != generator;

@@ -1,4 +1,4 @@
-// When a job last got on: by what its snapshots say, whether or not anybody knows what holds it up.
+// When a job last got on: by what its snapshots say, whether or not the cause of a delay is known.
 #pragma once
 
 #include <string>

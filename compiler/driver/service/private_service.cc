@@ -69,7 +69,7 @@ absl::StatusOr<std::unique_ptr<DaemonClient>> StartDaemon(const std::string& dat
     if (give_up && give_up()) return absl::CancelledError("interrupted");
     const std::optional<int> status = daemon.Poll();
     if (!status.has_value()) continue;
-    const std::string other = AddressOfDaemon(database);  // somebody else was faster
+    const std::string other = AddressOfDaemon(database);  // another process started one first
     if (!other.empty()) return DaemonClient::Connect(other, {}, kConnectTimeout);
     const ExitCode code = WIFEXITED(*status) && WEXITSTATUS(*status) == 9 ? ExitCode::kCorrupt : ExitCode::kNoService;
     return WithExitCode(code, absl::UnavailableError(absl::StrCat("the private daemon ", DescribeWaitStatus(*status),

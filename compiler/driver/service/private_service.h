@@ -27,9 +27,8 @@ class PrivateService {
     return *clients_.back();
   }  // another one after a daemon was started again; the old one stays
 
-  // For whoever watches a job: the daemon does not answer. Starts it again when it has ended; says what was done (""
-  // when it lives, and is only slow). Unavailable with the reason when it ends again and again. `give_up` ends the
-  // wait.
+  // To be called when the daemon does not answer. Starts it again when it has ended; says what was done ("" when it
+  // lives, and is only slow). Unavailable with the reason when it ends again and again. `give_up` ends the wait.
   absl::StatusOr<std::string> ReviveDaemon(const std::function<bool()>& give_up);
   // The same for a worker, when the daemon has had none that lives for that long.
   absl::StatusOr<std::string> ReviveWorker(absl::Duration without);
@@ -45,7 +44,7 @@ class PrivateService {
   std::string database_;
   int threads_;
   std::string device_;                                  // that the worker measures; "": the host
-  std::vector<std::unique_ptr<DaemonClient>> clients_;  // whoever watches by an older one is still in its call
+  std::vector<std::unique_ptr<DaemonClient>> clients_;  // a watch by an older one may still be in its call
   std::optional<ChildProcess> worker_;                  // that we started
   std::vector<absl::Time> daemon_restarts_, worker_restarts_;
 };

@@ -1,6 +1,9 @@
 // ldmatrix: where lanes get which elements, from the rows that lanes name, and what is wrong by name.
+#include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -19,22 +22,28 @@ namespace hone {
 namespace {
 
 struct Variant {
-  const char *name, *type;
+  std::string name, type;
   int matrices;
   bool transposed;
-};
-constexpr Variant kVariants[] = {
-    {"ldmatrix_x1_f16", "float16", 1, false},   {"ldmatrix_x1_trans_f16", "float16", 1, true},
-    {"ldmatrix_x1_bf16", "bfloat16", 1, false}, {"ldmatrix_x1_trans_bf16", "bfloat16", 1, true},
-    {"ldmatrix_x2_f16", "float16", 2, false},   {"ldmatrix_x2_trans_f16", "float16", 2, true},
-    {"ldmatrix_x2_bf16", "bfloat16", 2, false}, {"ldmatrix_x2_trans_bf16", "bfloat16", 2, true},
-    {"ldmatrix_x4_f16", "float16", 4, false},   {"ldmatrix_x4_trans_f16", "float16", 4, true},
-    {"ldmatrix_x4_bf16", "bfloat16", 4, false}, {"ldmatrix_x4_trans_bf16", "bfloat16", 4, true},
-    {"ldmatrix_x1_s8", "int8", 1, false},       {"ldmatrix_x2_s8", "int8", 2, false},
-    {"ldmatrix_x4_s8", "int8", 4, false},
-};
 
-int Group(const Variant& variant) { return std::string(variant.type) == "int8" ? 4 : 2; }
+  int group() const { return 4 / ParseDType(type)->bytes(); }  // elements of a 32-bit register
+};
+// A case for every load of the registry that a warp does.
+std::vector<Variant> Variants() {
+  std::vector<Variant> variants;
+  for (const TileIntrinsic& row : TileIntrinsics()) {
+    if (row.threads == 1 || row.operands.size() != 2 || row.operands[1].scope() != Scope::kShared) continue;
+    const IterVar* i = row.FindAxis("i");
+    const int64_t matrices = i == nullptr ? 0 : ConstantValue(i->domain.extent).value_or(0);
+    variants.push_back({row.name, ToText(row.operands[0].type()), static_cast<int>(matrices),
+                        row.name.find("_trans") != std::string::npos});
+  }
+  return variants;
+}
+Variant VariantOf(const char* name) {
+  const std::vector<Variant> variants = Variants();
+  return *std::ranges::find(variants, name, &Variant::name);
+}
 
 // Row and column of register i of a lane, as the PTX ISA has them, section 9.7.14.5.15: lane t gets fragment t % 4 of
 // row t / 4 of each matrix; of a transposed one, rows and columns are exchanged. The row counts through all matrices.
@@ -42,17 +51,16 @@ struct Place {
   int row, column;
 };
 Place PlaceOf(const Variant& variant, int lane, int i) {
-  const int group = Group(variant), matrix = i / group, element = lane % 4 * group + i % group;
+  const int group = variant.group(), matrix = i / group, element = lane % 4 * group + i % group;
   return variant.transposed ? Place{matrix * 8 + element, lane / 4} : Place{matrix * 8 + lane / 4, element};
 }
 
 class WarpLoadTest : public testing::TestWithParam<Variant> {};
-INSTANTIATE_TEST_SUITE_P(Variants, WarpLoadTest, testing::ValuesIn(kVariants),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Variants, WarpLoadTest, testing::ValuesIn(Variants()),
+                         [](const auto& info) { return info.param.name; });
 
 TEST_P(WarpLoadTest, LayoutIsThatOfThePtxIsaAndABijection) {
   const TileIntrinsic* row = FindTileIntrinsic(GetParam().name);
-  ASSERT_NE(row, nullptr);
   EXPECT_EQ(row->threads, 32);
   EXPECT_FALSE(row->accumulates);
   EXPECT_EQ(row->operands[0].scope(), Scope::kRegister);
@@ -63,7 +71,7 @@ TEST_P(WarpLoadTest, LayoutIsThatOfThePtxIsaAndABijection) {
                                                         GetParam().transposed ? ".trans" : "", ".shared.b16"));
   const Store* update = row->update.As<Store>();
   const Load* load = update->value.As<Load>();
-  const int columns = 4 * Group(GetParam());
+  const int columns = 4 * GetParam().group();
   std::set<std::pair<int64_t, int64_t>> to, from;
   for (int i = 0; i < GetParam().matrices; ++i) {
     for (int r = 0; r < 8; ++r) {
@@ -82,7 +90,7 @@ TEST_P(WarpLoadTest, LayoutIsThatOfThePtxIsaAndABijection) {
       }
     }
   }
-  EXPECT_EQ(to.size(), static_cast<size_t>(32 * GetParam().matrices * Group(GetParam())));
+  EXPECT_EQ(to.size(), static_cast<size_t>(32 * GetParam().matrices * GetParam().group()));
   EXPECT_EQ(to.rbegin()->first, 31);
   EXPECT_EQ(from.rbegin()->first, GetParam().matrices * 8 - 1);
 }
@@ -105,9 +113,9 @@ def main(A: T.Buffer((32, WIDE), "TYPE"), C: T.Buffer((2, 32, REGS), "TYPE")):
             for i in range(REGS):
                 C[w, t, i] = d[i]
 )",
-      {{"WIDE", absl::StrCat(8 * Group(variant))},
-       {"LENGTH", absl::StrCat(4 * Group(variant))},
-       {"REGS", absl::StrCat(variant.matrices * Group(variant))},
+      {{"WIDE", absl::StrCat(8 * variant.group())},
+       {"LENGTH", absl::StrCat(4 * variant.group())},
+       {"REGS", absl::StrCat(variant.matrices * variant.group())},
        {"ROWS", absl::StrCat(8 * variant.matrices)},
        {"TYPE", variant.type},
        {"NAME", variant.name}});
@@ -115,7 +123,7 @@ def main(A: T.Buffer((32, WIDE), "TYPE"), C: T.Buffer((2, 32, REGS), "TYPE")):
 
 TEST_P(WarpLoadTest, EveryLaneGetsItsElements) {
   const PrimFunc f = CheckedProgram(Program(GetParam()));
-  const int regs = GetParam().matrices * Group(GetParam()), wide = 8 * Group(GetParam());
+  const int regs = GetParam().matrices * GetParam().group(), wide = 8 * GetParam().group();
   for (const bool exact : {false, true}) {
     std::vector<NdArray> args = RandomArguments(f, 7, InputKind::kInteger);
     const absl::Status ran = Interpret(f, args, {.double_accumulation = exact});
@@ -137,7 +145,7 @@ struct WrongCase {
 };
 class WrongLoadTest : public testing::TestWithParam<WrongCase> {};
 TEST_P(WrongLoadTest, IsNamed) {
-  const std::string right = Program({"ldmatrix_x2_bf16", "bfloat16", 2, false});
+  const std::string right = Program(VariantOf("ldmatrix_x2_bf16"));
   const std::string text = absl::StrReplaceAll(right, {{GetParam().from, GetParam().to}});
   ASSERT_NE(text, right);
   const PrimFunc f = CheckedProgram(text);
@@ -155,14 +163,15 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(WarpLoads, ARowOfALaneThatDoesNotCountMayBeAnywhere) {
-  const Variant variant{"ldmatrix_x2_bf16", "bfloat16", 2, false};
+  const Variant variant = VariantOf("ldmatrix_x2_bf16");
   const PrimFunc f = CheckedProgram(absl::StrReplaceAll(Program(variant), {{"S[t % 16, w * 8:", "S[t, w * 8:"}}));
   std::vector<NdArray> args = RandomArguments(f, 7, InputKind::kInteger);
   EXPECT_TRUE(Interpret(f, args).ok());
 }
 
 TEST(WarpLoads, AreFromSharedMemory) {
-  const std::string text = absl::StrReplaceAll(Program(kVariants[0]), {{"scope=\"shared\"", "scope=\"local\""}});
+  const std::string text =
+      absl::StrReplaceAll(Program(VariantOf("ldmatrix_x1_f16")), {{"scope=\"shared\"", "scope=\"local\""}});
   const absl::StatusOr<PrimFunc> f = ParsePrimFunc(text);
   ASSERT_TRUE(f.ok()) << f.status();
   EXPECT_THAT(std::string(Verify(*f).message()),

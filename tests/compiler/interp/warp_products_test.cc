@@ -1,6 +1,11 @@
 // mma.sync: where lanes hold the elements, what a warp computes, and who has to come to it.
+#include <algorithm>
 #include <array>
+#include <map>
+#include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -19,34 +24,40 @@ namespace hone {
 namespace {
 
 struct Shape {
-  const char* name;
+  std::string name;
   int k;
-  const char *type, *sum;
-};
-constexpr Shape kShapes[] = {
-    {"mma_m16n8k8_f16f16_f32", 8, "float16", "float32"},
-    {"mma_m16n8k16_f16f16_f32", 16, "float16", "float32"},
-    {"mma_m16n8k16_bf16bf16_f32", 16, "bfloat16", "float32"},
-    {"mma_m16n8k32_s8s8_s32", 32, "int8", "int32"},
-};
+  std::string left, right, sum;
 
-// Row and column of register i of a lane, as the PTX ISA has them, section 9.7.14.5: by the lane's group (lane / 4) and
-// its number in the group, formulas apart from those of the table of intrinsics.
+  int group() const { return 4 / ParseDType(left)->bytes(); }  // elements of a 32-bit register
+};
+// A case for every product of the registry that a warp does.
+std::vector<Shape> Shapes() {
+  std::vector<Shape> shapes;
+  for (const TileIntrinsic& row : TileIntrinsics()) {
+    if (row.threads == 1 || row.operands.size() != 3) continue;
+    const IterVar* k = row.FindAxis("k");
+    const int64_t terms = k == nullptr ? 0 : ConstantValue(k->domain.extent).value_or(0);
+    shapes.push_back({row.name, static_cast<int>(terms), ToText(row.operands[1].type()), ToText(row.operands[2].type()),
+                      ToText(row.operands[0].type())});
+  }
+  return shapes;
+}
+Shape ShapeOf(const char* name) {
+  const std::vector<Shape> shapes = Shapes();
+  return *std::ranges::find(shapes, name, &Shape::name);
+}
+
+// Row and column of register i of a lane, as the PTX ISA has them, section 9.7.14.5, of m16n8k8 to m16n8k32: by the
+// lane's group (lane / 4) and its number in the group, formulas apart from those of the table of intrinsics. Elements
+// of a 32-bit register are neighbours; A has rows 8 apart in one register after the other, then columns, B has rows.
 struct Place {
   int row, column;
 };
-Place PlaceOfA(int k, bool bytes, int lane, int i) {
-  const int group = lane / 4, in_group = lane % 4;
-  if (bytes)  // .m16n8k32: row groupID for a0..a3, a8..a11
-    return {i < 4 || (i >= 8 && i < 12) ? group : group + 8, in_group * 4 + (i & 3) + (i >= 8 ? 16 : 0)};
-  if (k == 8) return {i < 2 ? group : group + 8, in_group * 2 + (i & 1)};
-  return {i < 2 || (i >= 4 && i < 6) ? group : group + 8, in_group * 2 + (i & 1) + (i >= 4 ? 8 : 0)};
+Place PlaceOfA(int group, int lane, int i) {
+  const int reg = i / group;
+  return {lane / 4 + reg % 2 * 8, lane % 4 * group + i % group + reg / 2 * 4 * group};
 }
-Place PlaceOfB(bool bytes, int lane, int i) {
-  const int group = lane / 4, in_group = lane % 4;
-  if (bytes) return {in_group * 4 + (i & 3) + (i >= 4 ? 16 : 0), group};
-  return {in_group * 2 + (i & 1) + (i >= 2 ? 8 : 0), group};
-}
+Place PlaceOfB(int group, int lane, int i) { return {lane % 4 * group + i % group + i / group * 4 * group, lane / 4}; }
 Place PlaceOfC(int lane, int i) { return {i < 2 ? lane / 4 : lane / 4 + 8, lane % 4 * 2 + (i & 1)}; }
 
 class WarpProductTest : public testing::TestWithParam<Shape> {};
@@ -54,9 +65,8 @@ class WarpProductTest : public testing::TestWithParam<Shape> {};
 // The layout of an operand: its (lane, register) for every value of the axes.
 TEST_P(WarpProductTest, LayoutsAreThoseOfThePtxIsaAndBijections) {
   const TileIntrinsic* row = FindTileIntrinsic(GetParam().name);
-  ASSERT_NE(row, nullptr);
   EXPECT_EQ(row->threads, 32);
-  const bool bytes = GetParam().k == 32;
+  const int group = GetParam().group();
   std::map<std::string, std::vector<Expr>> layouts;  // of A, B and C
   const auto note = [&](const Expr& e) {
     if (const Load* load = e.As<Load>()) layouts[load->buffer.name()] = load->indices;
@@ -78,8 +88,8 @@ TEST_P(WarpProductTest, LayoutsAreThoseOfThePtxIsaAndBijections) {
         };
         const int lane = static_cast<int>(at(indices[0])), reg = static_cast<int>(at(indices[1]));
         ASSERT_TRUE(used.emplace(lane, reg).second) << "two elements in lane " << lane << ", register " << reg;
-        const Place place = name == "A"   ? PlaceOfA(GetParam().k, bytes, lane, reg)
-                            : name == "B" ? PlaceOfB(bytes, lane, reg)
+        const Place place = name == "A"   ? PlaceOfA(group, lane, reg)
+                            : name == "B" ? PlaceOfB(group, lane, reg)
                                           : PlaceOfC(lane, reg);
         EXPECT_EQ(place.row, r);
         EXPECT_EQ(place.column, c);
@@ -93,16 +103,15 @@ TEST_P(WarpProductTest, LayoutsAreThoseOfThePtxIsaAndBijections) {
 
 // One product by two warps, each of its own rows: fragments are loaded element by element as the PTX ISA lays them out.
 std::string Product(const Shape& shape) {
-  const bool bytes = shape.k == 32;
-  const int group = bytes ? 4 : 2, half = 4 * group;
+  const int group = shape.group(), half = 4 * group;
   return absl::StrReplaceAll(
       R"(
 @T.prim_func
-def main(A: T.Buffer((32, K), "TYPE"), B: T.Buffer((K, 8), "TYPE"), C: T.Buffer((32, 8), "SUM")):
+def main(A: T.Buffer((32, K), "LEFT"), B: T.Buffer((K, 8), "RIGHT"), C: T.Buffer((32, 8), "SUM")):
     for w in T.thread_binding(2, thread="threadIdx.y"):
         for t in T.thread_binding(32, thread="threadIdx.x"):
-            a = T.allocate((A_REGS,), "TYPE", scope="local")
-            b = T.allocate((B_REGS,), "TYPE", scope="local")
+            a = T.allocate((A_REGS,), "LEFT", scope="local")
+            b = T.allocate((B_REGS,), "RIGHT", scope="local")
             c = T.allocate((4,), "SUM", scope="local")
             for i in range(A_REGS):
                 a[i] = A[w * 16 + t // 4 + i // GROUP % 2 * 8, t % 4 * GROUP + i % GROUP + i // (2 * GROUP) * HALF]
@@ -116,7 +125,8 @@ def main(A: T.Buffer((32, K), "TYPE"), B: T.Buffer((K, 8), "TYPE"), C: T.Buffer(
 )",
       {{"A_REGS", absl::StrCat(shape.k / 2)},
        {"B_REGS", absl::StrCat(shape.k / 4)},
-       {"TYPE", shape.type},
+       {"LEFT", shape.left},
+       {"RIGHT", shape.right},
        {"SUM", shape.sum},
        {"NAME", shape.name},
        {"GROUP", absl::StrCat(group)},
@@ -139,15 +149,15 @@ TEST_P(WarpProductTest, EveryWarpComputesTheProduct) {
     }
   }
 }
-INSTANTIATE_TEST_SUITE_P(Shapes, WarpProductTest, testing::ValuesIn(kShapes),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Shapes, WarpProductTest, testing::ValuesIn(Shapes()),
+                         [](const auto& info) { return info.param.name; });
 
 struct IncompleteCase {
   const char *name, *from, *to, *message;
 };
 class IncompleteWarpTest : public testing::TestWithParam<IncompleteCase> {};
 TEST_P(IncompleteWarpTest, IsNamed) {
-  const std::string right = Product(kShapes[0]);
+  const std::string right = Product(ShapeOf("mma_m16n8k8_f16f16_f32"));
   const std::string text = absl::StrReplaceAll(right, {{GetParam().from, GetParam().to}});
   ASSERT_NE(text, right);
   const PrimFunc f = CheckedProgram(text);
@@ -184,7 +194,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(WarpProductsTest, OperandsAreRegistersOfEachThread) {
   const absl::StatusOr<PrimFunc> f = ParsePrimFunc(absl::StrReplaceAll(
-      Product(kShapes[0]),
+      Product(ShapeOf("mma_m16n8k8_f16f16_f32")),
       {{"T.allocate((4,), \"float32\", scope=\"local\")", "T.allocate((4,), \"float32\", scope=\"shared\")"}}));
   ASSERT_TRUE(f.ok()) << f.status();
   EXPECT_EQ(Verify(*f).message(),
@@ -193,9 +203,9 @@ TEST(WarpProductsTest, OperandsAreRegistersOfEachThread) {
 }
 
 TEST(WarpProductsTest, StandAmongThreads) {
-  const absl::StatusOr<PrimFunc> f = ParsePrimFunc(
-      absl::StrReplaceAll(Product(kShapes[0]), {{"T.thread_binding(32, thread=\"threadIdx.x\")", "range(32)"},
-                                                {"T.thread_binding(2, thread=\"threadIdx.y\")", "range(2)"}}));
+  const absl::StatusOr<PrimFunc> f = ParsePrimFunc(absl::StrReplaceAll(
+      Product(ShapeOf("mma_m16n8k8_f16f16_f32")), {{"T.thread_binding(32, thread=\"threadIdx.x\")", "range(32)"},
+                                                   {"T.thread_binding(2, thread=\"threadIdx.y\")", "range(2)"}}));
   ASSERT_TRUE(f.ok()) << f.status();
   std::vector<NdArray> args = RandomArguments(*f, 7, InputKind::kInteger);
   EXPECT_EQ(Interpret(*f, args).message(),
