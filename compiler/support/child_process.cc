@@ -61,8 +61,8 @@ void CloseOnExec(int first) {
   }
 }
 
-// In its user namespace the child is the superuser that it may be nobody else; without it, it could not change its root
-// once it runs. `id` is its user outside.
+// The child is the superuser of its user namespace, which is the only user there; as another it could not change its
+// root once it runs. `id` is its user outside.
 void MapUser(unsigned id) {
   char line[32] = "0 ", digits[12];
   int length = 2, count = 0;
@@ -171,7 +171,7 @@ Launched LaunchInNamespaces(Launch& launch) {
 
 constexpr absl::Duration kLongestDeath = absl::Seconds(2);
 
-// Killed children that nobody has a handle of.
+// Killed children whose handles are gone.
 struct LeftChildren {
   std::mutex mutex;
   std::vector<pid_t> pids;

@@ -80,7 +80,7 @@ std::string TurnLock::Holder() const {
 
 void TurnLock::Acquire() {
   HONE_CHECK(!held_) << "the turn is held already";
-  // The kernel wakes those that wait and gives the lock to whoever asks first, which is us if we ask again at once.
+  // The kernel wakes those that wait and gives the lock to the first request, which is ours if we ask again at once.
   if (const int64_t since = MonotonicNs() - released_ns_; released_ns_ != 0 && since < kGiveWayNs) {
     const timespec pause{.tv_sec = 0, .tv_nsec = static_cast<long>(kGiveWayNs - since)};
     ::nanosleep(&pause, nullptr);
