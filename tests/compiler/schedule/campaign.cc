@@ -16,7 +16,7 @@
 namespace hone::testing {
 namespace {
 
-constexpr int kNames = 64, kNameBytes = 48, kMessageBytes = 16000;
+constexpr int kNames = 128, kNameBytes = 48, kMessageBytes = 16000;
 constexpr size_t kMostReports = 20;
 
 // What parent and child share.
@@ -46,6 +46,19 @@ void Count(const std::string& name, int64_t n) {
     if (name.compare(0, kNameBytes - 1, entry.name) != 0) continue;
     entry.n += n;
     return;
+  }
+  HONE_CHECK(false) << "more names are counted than there is room for: " << name;
+}
+
+int64_t TimesCounted(const Campaign& campaign, std::string_view name) {
+  const auto count = std::ranges::find(campaign.counts, name, [](const auto& entry) { return entry.first; });
+  return count == campaign.counts.end() ? 0 : count->second;
+}
+
+void ExpectAllRight(const Campaign& campaign) {
+  for (const std::string& report : campaign.reports) ADD_FAILURE() << report;
+  for (const auto& [name, count] : campaign.counts) {
+    std::printf("%-28s %8lld\n", name.c_str(), static_cast<long long>(count));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hone::testing {
@@ -20,8 +21,12 @@ using Check = std::function<std::string(uint64_t seed)>;
 
 // Seeds [first, first + count). Stops after 20 failures.
 Campaign RunCampaign(uint64_t first, int64_t count, const Check& check);
-// Inside a check: adds to a figure of the campaign; at most 64 names.
+// Inside a check: adds to a figure of the campaign; at most 128 names.
 void Count(const std::string& name, int64_t n = 1);
+// What was counted under that name.
+int64_t TimesCounted(const Campaign& campaign, std::string_view name);
+// Prints the counts; each report is a failure of the test.
+void ExpectAllRight(const Campaign& campaign);
 
 // The environment variable as a number, or the other number where it is not set.
 int64_t FromEnvironment(const char* name, int64_t otherwise);
