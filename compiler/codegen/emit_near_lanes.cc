@@ -5,6 +5,7 @@
 #include <set>
 
 #include "compiler/codegen/emitter.h"
+#include "compiler/ir/scalar_arith.h"
 #include "compiler/ir/sum.h"
 
 namespace hone {
@@ -18,8 +19,6 @@ struct LaneOffsets {
   Expr base;  // a scalar; absent: 0
   std::vector<int64_t> offsets;
 };
-
-int64_t FloorQuotient(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
 
 std::optional<LaneOffsets> LaneOffsetsOf(const Expr& index, size_t lanes);
 
@@ -53,7 +52,7 @@ std::optional<LaneOffsets> OffsetsOfBinary(const Binary& binary, size_t lanes) {
     case BinaryOp::kFloorMod:
       if (a->base || *b <= 0) return std::nullopt;
       for (int64_t& offset : a->offsets) {
-        const int64_t quotient = FloorQuotient(offset, *b);
+        const int64_t quotient = FloorDivide(offset, *b);
         offset = binary.op == BinaryOp::kFloorDiv ? quotient : offset - quotient * *b;
       }
       return a;
@@ -161,8 +160,8 @@ llvm::Value* Emitter::EmitLoadOfNearLanes(const Load& load, DType type, llvm::Va
   const Sum sum = lanes->base ? SumOf(lanes->base) : Sum();
   bool in_blocks = load.buffer.NumElements().value_or(1) % width == 0;
   for (const Term& term : sum.terms) in_blocks = in_blocks && term.coefficient % width == 0;
-  const int64_t first_block = FloorQuotient(sum.constant + first, width) * width - sum.constant;
-  const int64_t last_block = FloorQuotient(sum.constant + last, width) * width - sum.constant;
+  const int64_t first_block = FloorDivide(sum.constant + first, width) * width - sum.constant;
+  const int64_t last_block = FloorDivide(sum.constant + last, width) * width - sum.constant;
 
   llvm::Value* low = nullptr;
   llvm::Value* high = nullptr;

@@ -63,7 +63,7 @@ absl::StatusOr<ExternalData::File> ExternalData::Open(const std::string& locatio
     close(folder);
     return Refused(location, "it is not a regular file");
   }
-  if (info.st_nlink > 1) {  // the other name may be outside, and what it is nobody can tell by this one
+  if (info.st_nlink > 1) {  // another name of the same file may be outside, which this one does not tell
     close(folder);
     return Refused(location, absl::StrCat("it has ", info.st_nlink,
                                           " hard links, so that it may be a file from outside "

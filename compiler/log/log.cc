@@ -72,7 +72,7 @@ class Formatter : public spdlog::formatter {
   const LogFormat format_;
 };
 
-// Standard error, as far as somebody takes it: a pipe that nobody reads must not stop whoever speaks. What is not taken
+// Standard error without blocking: a pipe that is not read must not stop the thread that logs. A line that is not taken
 // at once is dropped, and the next line that is taken comes after one that says how many are missing.
 class StandardError : public spdlog::sinks::base_sink<std::mutex> {
  private:
@@ -100,7 +100,7 @@ class StandardError : public spdlog::sinks::base_sink<std::mutex> {
       if (::poll(&standard_error, 1, 0) == 0) return false;
       const ssize_t written = ::write(STDERR_FILENO, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
       if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) return true;  // it is closed: there is nobody to tell
+      if (written <= 0) return true;  // it is closed: the line is dropped
       text.remove_prefix(static_cast<size_t>(written));
     }
     return true;

@@ -13,8 +13,8 @@ namespace hone {
 
 enum class LogFormat { kText, kJson };
 
-// Whatever is said through spdlog from now on goes there, in that form; `verbose`: the debug level too. Nobody waits
-// for a reader: lines that a full pipe does not take are dropped and counted.
+// All that spdlog is given from now on goes there, in that form; `verbose`: the debug level too. A write never blocks:
+// lines that a full pipe does not take are dropped and counted.
 //   2026-11-22 15:04:05.123 honed info: job is running (job 3)
 //   {"time":"2026-11-22T15:04:05.123Z","level":"info","program":"honed","message":"job is running","job":3}
 void StartLog(const std::string& program, LogFormat format, bool verbose);

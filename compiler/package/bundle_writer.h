@@ -75,13 +75,12 @@ struct BundleOptions {
 absl::Status CheckFitsDevice(const Plan& plan);
 
 // Writes the bundle: one kernel for each task of the plan, in its order, then those that are only for some sizes, of
-// which the first that fits counts. Links the objects (those for a device stay
-// sources), has constant operands
-// packed by `options.start_packer` (equal results are stored once), places every intermediate. No code of a kernel runs
-// in this process. Constants go into the file one by one, so that of their packed forms only `options.pack_threads` are
-// in memory. The file appears whole or not at all (AtomicFile). InvalidArgument when the kernels do not fit the plan,
-// FailedPrecondition when constants cannot be packed here, or the file is not what `options.digest` asks for; and what
-// CheckFitsDevice says.
+// which the first that fits counts. It links the objects (those for a device stay sources), has constant operands
+// packed by `options.start_packer` (equal results are stored once) and places every intermediate. No code of a kernel
+// runs in this process. Constants go into the file one by one, so that of their packed forms only
+// `options.pack_threads` are in memory. The file appears whole or not at all (AtomicFile). InvalidArgument when the
+// kernels do not fit the plan, FailedPrecondition when constants cannot be packed here or the file is not what
+// `options.digest` asks for; and the errors of CheckFitsDevice.
 absl::Status WriteBundle(const Plan& plan, std::span<const PackagedKernel> kernels, const BundleOptions& options,
                          const std::string& path);
 

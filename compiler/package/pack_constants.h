@@ -1,5 +1,5 @@
 // Constant operands in the form their kernels want, made by the kernels' own prepare functions. What runs those
-// functions is the caller's: code that was generated from somebody's trace belongs in a sandbox.
+// functions is the caller's: code that was generated from an untrusted trace belongs in a sandbox.
 #pragma once
 
 #include <functional>

@@ -1,7 +1,7 @@
 // A control group (cgroup) of a process and all that it starts: limits of memory and of processes that hold for them
 // together, and an end that none of them outlives. Unlike the limits that a process sets itself (enter.h), it is made
-// by whoever starts the process, and counts what no limit of address space does: pages of files in memory, stacks, the
-// kernel's own.
+// by the parent process, and counts what no limit of address space does: pages of files in memory, stacks, the kernel's
+// own.
 //
 //   std::optional<ControlGroup> group = ControlGroup::Make({.memory_bytes = 1 << 30, .processes = 64});
 //   const bool holds = group.has_value() && group->Add(child.pid());   // before the child is given anything to do
@@ -29,11 +29,11 @@ class ControlGroup {
   static std::optional<ControlGroup> Make(const Limits& limits);
   ControlGroup(ControlGroup&& other) noexcept;
   ControlGroup& operator=(ControlGroup&& other) noexcept;
-  ~ControlGroup();  // kills whoever is in it, and removes it
+  ~ControlGroup();  // kills the processes in it, and removes it
 
   // The process, and what it starts from now on. False when it is not in all of it.
   bool Add(pid_t pid);
-  // Whoever is in it; empty when all have ended.
+  // The processes in it; empty when all have ended.
   std::vector<pid_t> Members() const;
 
  private:

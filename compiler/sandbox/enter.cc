@@ -58,7 +58,8 @@ bool CloseAllBut(std::span<const int> keep) {
 }
 
 // The root becomes a folder of /proc that belongs to a process which has ended: nothing is in it, and nothing ever will
-// be. A helper that shares our root and memory changes it, goes there, which nobody can once it has ended, and ends.
+// be. A helper that shares our root and memory changes it, goes there, which no process can once it has ended, and
+// ends.
 bool LeaveRoot() {
   alignas(16) static char stack[16 << 10];
   const auto change = [](void*) -> int {
@@ -125,8 +126,8 @@ uint32_t EnterSandbox(const SandboxLimits& limits, std::span<const int> keep) {
   add(kLayerNoNewPrivs, [] { return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0; });
   add(kLayerLandlock, [&] { return Restrict(limits.folders); });
   prctl(PR_SET_DUMPABLE, 0);
-  // After what changes credentials, which takes away the request that whoever started this process made. A parent that
-  // went meanwhile sends nothing; then another has its place.
+  // After what changes credentials, which clears the death signal that was set when this process was started. A parent
+  // that has ended meanwhile sends none; then getppid() names another process.
   add(kLayerDeathSignal, [&] { return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent; });
   add(kLayerLimits, [&] {
     return Limit(RLIMIT_CORE, 0) && Limit(RLIMIT_FSIZE, static_cast<uint64_t>(limits.file_bytes)) &&

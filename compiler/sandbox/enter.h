@@ -1,5 +1,5 @@
 // How a process locks itself in, from its own main. No layer is an error when the kernel does not offer it: it is left
-// out of the bits that are returned, and whoever started the process decides.
+// out of the bits that are returned, and the parent process decides.
 //
 //   const uint32_t layers = EnterSandbox(limits, keep);   // one thread, nothing of a stranger's read yet
 //   ... threads, memory and code that are needed ...
@@ -23,8 +23,8 @@ struct SandboxLimits {
       {};  // that stay open; none: the root directory is left as well (kLayerEmptyRoot)
 };
 
-// All layers but the filter of system calls and the namespaces: those a process is started in, and whoever started it
-// knows them (compiler/support/child_process.h). Before the first thread is made. Descriptors above standard error are
+// All layers but the filter of system calls and the namespaces: a process is started in those, so its parent knows them
+// (compiler/support/child_process.h). Before the first thread is made. Descriptors above standard error are
 // closed but for `keep`. Returns the layers that hold.
 uint32_t EnterSandbox(const SandboxLimits& limits, std::span<const int> keep);
 

@@ -1,6 +1,6 @@
 // The layers of the sandbox in which a process runs or reads what a stranger wrote, as bits. Each is a wall of its own,
 // and most things are refused by two of them, so that one that is missing or broken opens nothing by itself. A process
-// tries all of them and says which hold; whoever started it decides whether they are enough (layers.h).
+// tries all of them and says which hold; its parent decides whether they are enough (layers.h).
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,11 @@ enum SandboxLayer : uint32_t {
   kLayerSystemCalls = 1u << 6,    // a filter of system calls (system_calls.h)
   kLayerDescriptors = 1u << 7,    // no descriptor but those it was given
   kLayerCapabilities = 1u << 8,   // no capability
-  kLayerUserNamespace = 1u << 9,  // nobody in particular outside of it
+  kLayerUserNamespace = 1u << 9,  // its user has no rights outside of it
   kLayerPidNamespace = 1u << 10,  // sees no process but its own, and they end with it
   kLayerIpcNamespace = 1u << 11,  // no System V or POSIX object of others
   kLayerEmptyRoot = 1u << 12,     // the root directory is an empty one
-  kLayerControlGroup =
-      1u << 13,  // limits of memory and processes for all of it, by whoever started it (control_group.h)
+  kLayerControlGroup = 1u << 13,  // its parent limits memory and processes of all of it (control_group.h)
 };
 
 }  // namespace hone

@@ -12,7 +12,7 @@ enum class ProcessKind : uint8_t {
   kBuilder,       // hone-builder: parses, replays and compiles
   kOracle,        // hone-oracle: parses and interprets a workload
   kSearch,        // hone-search: parses workloads and traces, trains cost models
-  kDeviceRunner,  // hone-device-runner: has a device execute one candidate, through a driver of somebody else's
+  kDeviceRunner,  // hone-device-runner: has a device execute one candidate, through a third party's driver
 };
 
 // What the filter of system calls lets through.
@@ -29,7 +29,7 @@ struct SandboxPolicy {
   const char* program;
   SystemCalls system_calls;
   int64_t memory_bytes;  // of address space
-  int cpu_seconds;       // all threads together; 0: no limit of its own, whoever asks it limits each request
+  int cpu_seconds;       // all threads together; 0: no limit of its own, each request has one
   int max_descriptors;   // the first number that no new descriptor gets
   int namespaces;        // that it is started in: CLONE_NEWUSER and its like
 };

@@ -56,7 +56,7 @@ class SandboxedProcess {
 };
 
 // The other end, first in the program's main, while it has one thread: locks itself in and says which layers hold.
-// Descriptors above standard error are closed but for `keep`. False when nobody listens any more.
+// Descriptors above standard error are closed but for `keep`. False when the other end is closed.
 bool LockInAndReport(ProcessKind kind, std::span<const int> keep = {});
 
 }  // namespace hone

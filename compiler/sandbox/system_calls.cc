@@ -64,7 +64,7 @@ constexpr int kProgramCalls[] = {
 #endif
 };
 // clang-format on
-// On the standard streams alone: a descriptor that somebody forgot is of no use.
+// On the standard streams alone: a descriptor that was left open by mistake is of no use.
 constexpr int kStreamCalls[] = {SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_lseek};
 // What libraries try and do without. clone3 is not there: its flags lie in memory, where a filter sees nothing, and
 // libraries go back to clone.
@@ -76,8 +76,8 @@ constexpr int kFileCalls[] = {
 };
 constexpr int kUnneeded[] = {SYS_clone3, SYS_prctl, SYS_ioctl, SYS_fcntl, SYS_sched_setaffinity, SYS_dup};
 
-// Of a driver nobody knows what it calls, so that what it must not is listed: sockets and what else processes share by
-// name, other processes, the kernel and the machine. io_uring would go past the filter, and is done without.
+// What a driver calls is not documented, so the list is of calls that it must not make: sockets and what else processes
+// share by name, other processes, the kernel and the machine. io_uring would go past the filter, and is done without.
 constexpr int kSharedByName[] = {SYS_shmget, SYS_shmat, SYS_shmctl, SYS_msgget, SYS_semget};
 constexpr int kPastTheFilter[] = {SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register};
 constexpr int kForbidden[] = {
@@ -136,7 +136,7 @@ std::vector<Rule> RulesOfDrivers() {
   std::vector<Rule> rules;
   for (const int call : kSharedByName) rules.push_back({call, Refuse(EACCES)});
   // CUDA's driver does not start where it cannot listen on a local socket of sequenced packets (seen with 580.159), and
-  // does without whom it would call. Such a socket sends nothing to anybody that has not called it.
+  // does without connections of its own. A socket that listens sends nothing before a peer connects.
   rules.push_back({SYS_socket, Refuse(EACCES), {{0, ~0u, AF_UNIX}, {1, kSocketTypes, SOCK_SEQPACKET}}});
   rules.push_back({SYS_connect, Refuse(ECONNREFUSED)});
   for (const int call : kPastTheFilter) rules.push_back({call, Refuse(ENOSYS)});

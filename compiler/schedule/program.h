@@ -8,7 +8,7 @@
 namespace hone {
 
 // Turns a constant of the workload into the form in which `main` takes it. `func` has two params, {original, packed}:
-// the workload's param and main's. Run once, by whoever deploys the kernel.
+// the workload's param and main's. Run once, when the kernel is deployed.
 struct Prepare {
   int param = 0;  // of the workload and of main: positions agree
   PrimFunc func;

@@ -68,7 +68,7 @@ class Schedule {
 
  private:
   struct State;
-  State& Own();  // a state nobody else sees
+  State& Own();  // the state, no longer shared with copies
   std::shared_ptr<State> state_;
 };
 

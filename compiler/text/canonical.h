@@ -18,8 +18,8 @@ struct CanonicalWorkload {
 
 CanonicalWorkload Canonicalize(const PrimFunc& func);
 
-// The symbol under which the workload's kernel is compiled, by whoever does it: objects of several workloads can be
-// linked into one image.
+// The symbol under which the workload's kernel is compiled, the same in every program: objects of several workloads can
+// be linked into one image.
 std::string KernelSymbol(const std::string& workload_hash);
 
 }  // namespace hone

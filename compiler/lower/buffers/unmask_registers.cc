@@ -81,7 +81,7 @@ Stmt UnmaskRegisters(const Stmt& body) {
   if (!any_mask) return body;
   ForEachStmt(body, [&](const Stmt& s) {
     if (const TileOp* op = s.As<TileOp>()) {
-      for (const BufferRegion& operand : op->operands) written.erase(operand.buffer);  // it writes what it likes
+      for (const BufferRegion& operand : op->operands) written.erase(operand.buffer);  // it may write any element
     }
     return true;
   });

@@ -49,7 +49,7 @@ std::map<Buffer, Accesses> AccessesThatMayMeet(const Stmt& body) {
   return all;
 }
 
-// Every lane has one element of the buffer, and nobody else's: most loops.
+// Every lane has one element of the buffer, which no other lane has: most loops.
 bool LanesHaveOneElementEach(const Accesses& accesses, const For& loop, const std::vector<Var>& inner) {
   const Expr& first = accesses.stores[0];
   if (StrideOf(first, loop.var).value_or(0) == 0) return false;
@@ -159,7 +159,7 @@ class LaneRun {
     return true;
   }
 
-  // What only some lanes load, nobody knows which, is left out.
+  // A load by some lanes alone is left out: which ones is not known.
   void OnLoads(const Expr& e, const Lanes& lanes, const Store* update) {
     if (lanes.empty() || Done()) return;
     if (const IfThenElseExpr* choice = e.As<IfThenElseExpr>()) {

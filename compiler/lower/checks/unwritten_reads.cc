@@ -1,5 +1,5 @@
 // The regions of block_accesses.h and interval_set.h are hulls: the least that is known to contain what is touched,
-// with symbolic ends. A proof that nobody writes an element needs the opposite bound for loads, so the accesses are
+// with symbolic ends. A proof that an element is not written needs the opposite bound for loads, so the accesses are
 // walked with their exact conditions here, and enumerated (compiler/arith/exact_values.h).
 #include "compiler/lower/checks/unwritten_reads.h"
 
@@ -122,7 +122,7 @@ class UnwrittenReads {
     const Under holds(*this, loop.condition);
     Walk(loop.body);
   }
-  // What the value reads is read where the variable is used: a value for nothing may be of what nobody wrote.
+  // What the value reads is read where the variable is used: a value without a use may be of unwritten elements.
   void Do(const Let& let) {
     Define(let.var, let.value);
     Walk(let.body);
@@ -135,7 +135,7 @@ class UnwrittenReads {
   void Do(const TileOp& op) {
     for (const BufferRegion& operand : op.operands) WrittenWhole(operand.buffer);
   }
-  // A value that nobody uses may be of anything, and prefetch reads nothing.
+  // A value without a use may be of unwritten elements, and prefetch reads nothing.
   void Do(const Evaluate& evaluate) {
     if (const std::optional<Store> effect = EffectStore(evaluate)) Do(*effect);
   }

@@ -22,11 +22,11 @@ struct MatchedTile {
   std::map<std::string, size_t> axes;  // of the intrinsic, those that a variable of the block runs along
 };
 
-// The tile operation that does it. The update of the block must be that of the intrinsic, operation for operation, its
-// variables with more than one value in a tile the intrinsic's axes, kind for kind; factors of + and * may be the other
-// way round. Operands of
-// one dimension or none come by fragments where the intrinsic sums up nothing, so that each of their elements is used
-// once. Refused, in the words after `where`, says what differs.
+// The tile operation that computes what the block does. The update of the block must be that of the intrinsic,
+// operation for operation, where the operands of + and * may be the other way round; its variables with more than one
+// value in a tile must be the intrinsic's axes, kind for kind. Operands of one dimension or none come by fragments
+// where the intrinsic sums up nothing, so that each of their elements is used once. An error says, after `where`, what
+// differs.
 absl::StatusOr<MatchedTile> MatchIntrinsic(const ProgramIndex& index, const DividedBlock& divided,
                                            const TileIntrinsic& intrinsic, const std::string& where);
 

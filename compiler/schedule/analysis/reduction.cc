@@ -74,8 +74,8 @@ absl::StatusOr<std::vector<Store>> StoresOf(const Stmt& body) {
   return stores;
 }
 
-// Which of the two a comparison wants to be the greater; nullopt when it does not compare these, or takes equal ones
-// too where it must not.
+// Which of the two is the greater where the comparison is true; nullopt when it does not compare these, or is true of
+// equal ones where it must not be (`strict`).
 enum class Greater { kFirst, kSecond };
 template <class IsFirst, class IsSecond>
 std::optional<Greater> Comparison(const Expr& e, bool strict, const IsFirst& is_first, const IsSecond& is_second) {

@@ -93,7 +93,7 @@ absl::Status MatchEpilogue(Pair& pair, const std::string& where) {
   return absl::OkStatus();
 }
 
-// Nobody else sees the sum, nor what the epilogue writes before it does; what it reads is there before the reduction.
+// No other block reads the sum, nor, before the epilogue, what it writes; what it reads is there before the reduction.
 absl::Status CheckOtherBlocks(const Pair& pair, const std::string& where) {
   const ProgramIndex& index = pair.index;
   const Buffer &sum = pair.sum(), &result = pair.result.buffer;

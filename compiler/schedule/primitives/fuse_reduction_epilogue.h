@@ -24,7 +24,7 @@ absl::Status Apply(Schedule& schedule, const FuseReductionEpilogueStep& step);
 
 // The reduction is x = x OP v with OP one of + * min max, the epilogue y = x OP e, e OP x, or x - e after +. The
 // epilogue block goes away, the reduction writes its result. Refused: another operation (relu of a sum must see the
-// whole sum; reverse_compute_at keeps it near), a result that somebody else reads, an e that is not there before the
+// whole sum; reverse_compute_at keeps it near), a result that another block reads, an e that is not there before the
 // reduction's nest, another element type.
 absl::Status FuseReductionEpilogue(Schedule& schedule, BlockRef reduction, BlockRef epilogue);
 

@@ -41,7 +41,7 @@ absl::StatusOr<const Store*> OnlyStore(const Schedule& schedule, int node, const
   return store;
 }
 
-// The buffer is between this block and others of its scope, nobody else, and blocks use it element by element.
+// This block and others of its scope alone use the buffer, element by element.
 absl::Status CheckInlinable(const Schedule& schedule, int node, const Buffer& buffer, const std::string& where) {
   const ProgramIndex& index = schedule.index();
   if (!IsIntermediate(index, index.EnclosingBlock(node), buffer)) {
@@ -115,8 +115,8 @@ absl::Status CheckConsumers(const ProgramIndex& index, int node, const Buffer& b
   return absl::OkStatus();
 }
 
-// The last block before this one that it alone reads: it writes an intermediate nobody else sees. What else the block
-// reads must only be there in time.
+// The last block before this one that it alone reads: it writes an intermediate that no other block uses. The other
+// reads of the block must only be written in time.
 absl::StatusOr<int> FindProducer(const ProgramIndex& index, int node, const std::string& where) {
   const std::vector<int> producers = ProducersOf(index, node);
   int producer = -1;
@@ -187,7 +187,7 @@ bool ReadsInBranch(const Expr& value, const Buffer& buffer) {
 }
 
 // The block runs where the producer does. So the producer must write the elements that the block does not read, too: as
-// a rule nobody writes padding, nor what cache_read leaves out of a copy.
+// a rule padding is not written, nor what cache_read leaves out of a copy.
 absl::Status CheckAllIsWritten(const ProgramIndex& index, int producer, const Store& store, const Buffer& buffer,
                                const std::string& where) {
   if (!ReadsInBranch(store.value, buffer)) return absl::OkStatus();  // then every element that it reads is written

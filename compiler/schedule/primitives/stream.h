@@ -1,5 +1,5 @@
 // stream: what a block writes goes past the caches.
-//   C[i, j] = ..   =>   the same, each line of C written whole to memory, which nobody has to fetch for that
+//   C[i, j] = ..   =>   the same, each line of C written whole to memory, without fetching it first
 // A store to a line that is not in cache fetches it first and writes it back later. A result larger than the caches is
 // in none of them when it is read again, so of these three ways through memory only one is of use. Stated as an
 // annotation of the block, kStreamed: the numbers of the buffers that it writes so. Results are the same; lowering

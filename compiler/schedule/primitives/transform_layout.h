@@ -38,10 +38,10 @@ absl::Status Apply(Schedule& schedule, const TransformLayoutStep& step);
 
 // Places that are padding in the new layout are never read. Without a pad value nothing is written there. With one,
 // - a block that alone writes the buffer, each element once, in a plain nest (plain_nest.h), is given new loops over
-// all
-//   places, and refs to its old loops are no longer good;
+//   all places, and refs to its old loops are no longer good;
 // - in front of anything else (a reduction, several writers, loops that are split) there is a filling block,
 //   BUFFER_padding, which writes the padding alone.
+//
 // What later primitives copy or compute anew of the buffer is what is read of it, so they may leave the padding out.
 //
 // Of a param that the block reads, cache_read makes the copy, in front of the nest and for this block alone; of one

@@ -343,7 +343,7 @@ absl::StatusOr<int> OutputsOf(const Step& step, int outputs, std::string_view wh
   }
   if (info.output == OutputKind::kNone || info.gives_list) return outputs;
   if (outputs > 1) return Invalid(where, ": ", info.name, " gives one thing, not ", outputs);
-  return 1;  // a result nobody names is still one
+  return 1;  // a result without a name is still one
 }
 
 absl::Status CheckStepCount(size_t steps) {

@@ -37,7 +37,7 @@ std::string QuotedText(std::string_view value) {
   return text + '"';
 }
 
-// How a ref is called is the caller's business.
+// The name of a ref in the text, which the caller chooses.
 using RefName = std::function<std::string(int step, int output)>;
 
 std::string LiteralText(const StepLiteral& literal, const RefName& name);

@@ -23,7 +23,7 @@ namespace hone {
 
 class Schedule;
 
-// More steps than this are read from no form of a trace: a stranger's must not keep busy whoever replays it.
+// More steps than this are read from no form of a trace: the time that an untrusted one takes to replay is bounded.
 inline constexpr int kMostTraceSteps = 10'000;
 
 std::string ToText(const Trace& trace);

@@ -14,9 +14,9 @@ namespace hone {
 // still replays is for Replay to say: a get_loops may give another number of loops, say.
 Trace WithoutSteps(const Trace& trace, const std::vector<bool>& drop);
 
-// The steps that make a difference to the program. Samples and look-ups whose outputs nobody uses are gone, and what is
-// looked up again while nothing changed in between is looked up once. Replays to the same program; the decisions that
-// are dropped were not read by any step, so a trace that keeps its choices in samples (a template's) loses them.
+// The steps that make a difference to the program. Samples and look-ups whose outputs no step uses are gone, and what
+// is looked up again while nothing changed in between is looked up once. Replays to the same program; the decisions
+// that are dropped were not read by any step, so a trace that keeps its choices in samples (a template's) loses them.
 Trace Simplified(const Trace& trace);
 
 // The trace with one of its decisions, chosen at random, made differently: a prime factor of a tile moved to another

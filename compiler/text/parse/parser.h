@@ -2,7 +2,7 @@
 //
 // Recursive descent over tokens. Expressions are built as they stand, without folding, so that what was printed comes
 // back as the same tree; sizes and extents made of constants alone are folded. Recursion, and the depth of the trees it
-// makes, are limited, so that no text can exhaust the stack here or in whoever walks the result.
+// makes, are limited, so that no text can exhaust the stack here or in a walk of the result.
 #pragma once
 
 #include <optional>
