@@ -51,6 +51,11 @@ absl::StatusOr<CompiledKernel> CompilePlain(const PrimFunc& func, const Target& 
 absl::StatusOr<std::string> CompileToAssembly(const ScheduledProgram& program, const Target& target,
                                               const CompileOptions& options = {});
 
+// The same code before instructions are selected, as text of LLVM's intermediate representation. It still names LLVM's
+// functions for single instructions, llvm.x86.*, which a test can replace to run the code on a machine without them.
+absl::StatusOr<std::string> CompileToLlvmIr(const ScheduledProgram& program, const Target& target,
+                                            const CompileOptions& options = {});
+
 // Changes whenever the same program might compile to other bytes: our own version and LLVM's.
 std::string GeneratorFingerprint();
 

@@ -31,6 +31,24 @@ absl::StatusOr<std::vector<const TileIntrinsic*>> FragmentLoads(const Block& blo
   return loads;
 }
 
+// Returns whether a block can become operations of the row: loads of a warp go with a product, by kFragmentLoads, and
+// asynchronous copies with a pipeline.
+bool MakesTiles(const TileIntrinsic& row) {
+  const bool is_load = row.threads > 1 && row.operands.size() < 3;
+  return row.token == AsyncToken::kNone && !is_load;
+}
+
+absl::StatusOr<const TileIntrinsic*> IntrinsicOf(const std::string& name, const std::string& where) {
+  const TileIntrinsic* found = FindTileIntrinsic(name);
+  if (found != nullptr && MakesTiles(*found)) return found;
+  std::string known;
+  for (const TileIntrinsic& row : TileIntrinsics()) {
+    if (MakesTiles(row)) known.append(known.empty() ? "" : ", ").append(row.name);
+  }
+  const char* why = found == nullptr ? ": no intrinsic is called " : ": no block becomes tile operations of ";
+  return Invalid(where, why, name, "; there are ", known);
+}
+
 // The loop, or the outermost one around the block and nothing else.
 absl::StatusOr<int> LoopOf(const Schedule& schedule, const BlockOrLoop& target) {
   if (const LoopRef* loop = std::get_if<LoopRef>(&target)) return schedule.LoopNode(*loop, "tensorize");
@@ -52,12 +70,7 @@ absl::Status Tensorize(Schedule& schedule, BlockOrLoop target, const std::string
   HONE_ASSIGN_OR_RETURN(const int node, LoopOf(schedule, target));
   const ProgramIndex& index = schedule.index();
   const std::string where = Message("tensorize(", index.loop(node).var, ", ", name, ")");
-  const TileIntrinsic* intrinsic = FindTileIntrinsic(name);
-  if (intrinsic == nullptr) {
-    std::string known;
-    for (const TileIntrinsic& row : TileIntrinsics()) known.append(known.empty() ? "" : ", ").append(row.name);
-    return Invalid(where, ": no intrinsic is called ", name, "; there are ", known);
-  }
+  HONE_ASSIGN_OR_RETURN(const TileIntrinsic* intrinsic, IntrinsicOf(name, where));
   HONE_ASSIGN_OR_RETURN(const DividedBlock divided, DivideBlock(index, node, where));
   BlockRealize tile = MakeTileBlock(index, divided, index.block(divided.block).name);
   tile.block.annotations = index.block(divided.block).annotations;

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <set>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/math_functions.h"
@@ -66,6 +68,19 @@ const FunctionCase kCases[] = {
     {"cosh", coshl, -90, 90, 4, 2e-15},        {"asinh", asinhl, -1e30, 1e30, 4, 4e-15},
     {"acosh", acoshl, 1, 1e30, 4, 4e-15},      {"atanh", atanhl, -1, 1, 4, 4e-15},
 };
+
+// Those whose value is a number of the type, and those of two arguments: by the tests at the end.
+constexpr const char *kExact[] = {"floor", "ceil", "round", "trunc", "abs"}, *kOfTwo[] = {"atan2", "pow"};
+
+// A function that is added needs a row in one of the tables above.
+TEST(MathFunctionTable, EveryFunctionIsHeldToAnAccuracy) {
+  std::set<std::string_view> rows(std::begin(kExact), std::end(kExact));
+  rows.insert(std::begin(kOfTwo), std::end(kOfTwo));
+  for (const FunctionCase& c : kCases) EXPECT_TRUE(rows.insert(c.name).second) << c.name << " has two rows";
+  for (const MathFunction& function : MathFunctions())
+    EXPECT_EQ(rows.erase(function.name), 1u) << function.name << " has no row in kCases: how accurate is it?";
+  EXPECT_TRUE(rows.empty()) << *rows.begin() << " is no mathematical function";
+}
 
 class Accuracy : public ::testing::TestWithParam<FunctionCase> {};
 
@@ -213,6 +228,27 @@ TEST(InverseAndHyperbolic, EdgesAgreeWithTheLibrary) {
         } else {
           EXPECT_NEAR(got, want, (type == kFloat32 ? 5e-7 : 4e-15) * std::abs(want));
         }
+      }
+    }
+  }
+}
+
+// Halves, numbers with no digits behind the point and with all of them, and signs of zeros.
+TEST(Rounding, IsExact) {
+  const double inf = std::numeric_limits<double>::infinity();
+  std::vector<double> x = {
+      0, 0.5, 1, 1.5, 2.5, 0x1p-149, 0.49999997, 8388607.5, 0x1p23, 0x1p52, 4503599627370495.5, 0x1p60, inf};
+  Random random(9);
+  for (int i = 0; i < 1000; ++i) x.push_back(std::ldexp(random.Uniform(), static_cast<int>(random.Below(60)) - 3));
+  for (size_t i = x.size(); i-- > 0;) x.push_back(-x[i]);
+  for (const char* name : kExact) {
+    for (const DType type : {kFloat32, DType::Float(64)}) {
+      const std::vector<NdArray> args = Evaluate(name, type, x, {}, 1);
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double input = args[0].Get(static_cast<int64_t>(i)), got = args[2].Get(static_cast<int64_t>(i));
+        const double want = FindMathFunction(name)->of_one(input);
+        EXPECT_EQ(got, want) << name << "(" << input << ")";
+        EXPECT_EQ(std::signbit(got), std::signbit(want)) << name << "(" << input << ")";
       }
     }
   }

@@ -1,10 +1,10 @@
 // blockize, tensorize, register_tile.
+#include <algorithm>
 #include <functional>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/schedule/analysis/divide_block.h"
-#include "compiler/schedule/analysis/match_intrinsic.h"
 #include "compiler/schedule/primitives/blockize.h"
+#include "compiler/schedule/primitives/cache.h"
 #include "compiler/schedule/primitives/decompose_reduction.h"
 #include "compiler/schedule/primitives/fuse.h"
 #include "compiler/schedule/primitives/locate.h"
@@ -15,7 +15,7 @@
 #include "compiler/schedule/primitives/tensorize.h"
 #include "compiler/te/te.h"
 #include "compiler/text/text.h"
-#include "compiler/tile/tile_intrinsic_rows.h"
+#include "compiler/tile/tile_intrinsic.h"
 #include "tests/compiler/schedule/expect.h"
 #include "tests/compiler/schedule/workloads.h"
 
@@ -229,6 +229,37 @@ std::string TensorizeVectors(Nest& n, const char* intrinsic) {
   return std::string(Tensorize(n.s, j[1], intrinsic).message());
 }
 
+// Axes of one value in a tile, by no variable of the block and by one with a factor of 1: a step along k, a row, and
+// both with one column.
+TEST(Tensorize, AxesOfOneValue) {
+  Nest step(Matmul(8, 6, 5));
+  const std::vector<LoopRef> i = Get(Split(step.s, step.loops[0], {-1, 4}));
+  Do(Reorder(step.s, {i[0], step.loops[2], i[1], step.loops[1]}));
+  Do(Tensorize(step.s, i[1], "fma_tile_f32"));
+  ExpectBody(step.s, R"(
+for i_0, k in T.grid(2, 5):
+    with T.block("C"):
+        v_i_o = T.axis.spatial(2, i_0)
+        v_j_o = T.axis.spatial(1, 0)
+        v_k_o = T.axis.reduce(5, k)
+        T.reads(A[v_i_o * 4:v_i_o * 4 + 4, v_k_o], B[v_k_o, 0:6])
+        T.writes(C[v_i_o * 4:v_i_o * 4 + 4, 0:6])
+        with T.init():
+            for i_1_init, j_init in T.grid(4, 6):
+                C[v_i_o * 4 + i_1_init, j_init] = T.float32(0)
+        T.tile_op("fma_tile_f32", C[v_i_o * 4:v_i_o * 4 + 4, 0:6], A[v_i_o * 4:v_i_o * 4 + 4, v_k_o], B[v_k_o, 0:6])
+)");
+  ExpectSound(step.s, step.workload);
+  for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>(1, 6), {1, 1}, {8, 1}}) {
+    Nest one(8, 6, 5, rows, columns);
+    Do(Tensorize(one.s, one.loops[3], "fma_tile_f32"));
+    ExpectSound(one.s, one.workload);
+  }
+  Nest row(Matmul(1, 6, 1));
+  Do(Tensorize(row.s, row.loops[0], "fma_tile_f32"));
+  ExpectSound(row.s, row.workload);
+}
+
 TEST(Tensorize, AFactorThatIsAValueComesByAFragment) {
   Nest n(SumOf(13, [](const te::Tensor& a, const te::Indices& i, const Expr& k) {
     return IfThenElse(i[0] + k < 4, a(i[0] + k, k * 2), FloatConst(0));
@@ -287,9 +318,6 @@ for i in range(4):
 
 TEST(Tensorize, SaysWhyNot) {
   Nest n(ByteDot(32, 3));
-  EXPECT_TRUE(
-      std::string(Tensorize(n.s, n.loops[2], "frob").message())
-          .starts_with("tensorize(l, frob): no intrinsic is called frob; there are fma_tile_f32, fma_tile_f64, "));
   EXPECT_EQ(
       std::string(Tensorize(n.s, n.loops[2], "dot4_s8s8_s32").message()),
       "tensorize(l, dot4_s8s8_s32): block C does not do what dot4_s8s8_s32 means: it computes uint8 at A[v_k, v_l]");
@@ -297,6 +325,34 @@ TEST(Tensorize, SaysWhyNot) {
   EXPECT_EQ(std::string(Tensorize(n.s, l[1], "dot4_u8s8_s32").message()),
             "tensorize(l_1, dot4_u8s8_s32): block C does not do what dot4_u8s8_s32 means: dot4_u8s8_s32: operand 1 (A) "
             "takes 4 elements along dimension 1 of A, not 2");
+}
+
+// A message lists what a block can become: neither what goes on beside it nor what loads a product's operands.
+TEST(Tensorize, ListsTheIntrinsicsThatItTakes) {
+  Nest n(ByteDot(32, 3));
+  std::string takes;
+  for (const TileIntrinsic& row : TileIntrinsics()) {
+    const bool loads = std::ranges::any_of(row.operands, [](const Buffer& b) { return b.scope() == Scope::kShared; });
+    if (row.token != AsyncToken::kNone || loads) continue;
+    absl::StrAppend(&takes, takes.empty() ? "" : ", ", row.name);
+  }
+  for (const auto& [name, why] : {std::pair("frob", "no intrinsic is called frob"),
+                                  {"copy_async_16", "no block becomes tile operations of copy_async_16"},
+                                  {"ldmatrix_x4_f16", "no block becomes tile operations of ldmatrix_x4_f16"}}) {
+    EXPECT_EQ(std::string(Tensorize(n.s, n.loops[2], name).message()),
+              absl::StrCat("tensorize(l, ", name, "): ", why, "; there are ", takes));
+  }
+}
+// A product of float16 in registers has the types that a load has, and the load no factors to match its own with.
+TEST(Tensorize, AProductIsNoLoadOfAWarp) {
+  const DType half = DType::Float(16);
+  const te::Tensor a = te::Placeholder({16}, half, "A"), b = te::Placeholder({16}, half, "B");
+  const te::ReduceAxis k(16, "k");
+  const te::Tensor c = te::Compute(
+      {1}, [&](const te::Indices&) { return te::Sum(a(k) * b(k), {k}); }, "C");
+  Nest n(te::CreatePrimFunc({a, b}, {c}, "main"));
+  Get(CacheWrite(n.s, n.block, 0, Scope::kRegister));
+  EXPECT_TRUE(Says(Tensorize(n.s, n.loops[0], "ldmatrix_x4_f16"), "no block becomes tile operations of ldmatrix_x4"));
 }
 
 // C[i, j] += A[step * i, k] * B[k // group, j, k % group] over bytes, groups side by side.
@@ -358,65 +414,6 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(GroupCase{"OtherGroups", 1, 2, 8, "B is used at v_k // 2, the operand B at k // 4"},
                       GroupCase{"CutGroup", 1, 4, 2, "the tile cuts what is divided by 4"},
                       GroupCase{"RowsApart", 2, 4, 8, "block C does not do what mma4_u8s8_s32 means"}),
-    [](const auto& info) { return std::string(info.param.name); });
-
-// What no row of the registry has yet: selections, functions and a negation.
-const TileIntrinsic& ChoosesNumbers() {
-  static const auto& row = *new TileIntrinsic(MakeTileIntrinsic("choose_f32", R"(
-@T.prim_func
-def choose(n: T.int32, A: T.Buffer((n,), "float32"), B: T.Buffer((n,), "float32"), C: T.Buffer((n,), "float32")):
-    for j in range(n):
-        with T.block("choose"):
-            vn = T.axis.spatial(n, j)
-            C[vn] = T.Select(not T.isnan(A[vn]), T.exp(A[vn]) + B[vn], T.float32(0))
-)",
-                                                                {}));
-  return row;
-}
-
-struct OperationCase {
-  const char *name, *value, *message;  // "": it matches
-};
-class MatchedOperations : public ::testing::TestWithParam<OperationCase> {};
-TEST_P(MatchedOperations, MatchOrSayWhy) {
-  const OperationCase& c = GetParam();
-  const Schedule s(Get(ParsePrimFunc(absl::StrCat(R"(
-@T.prim_func
-def main(D: T.Buffer((8,), "float32"), E: T.Buffer((8,), "float32"), F: T.Buffer((8,), "float32")):
-    for i in range(8):
-        with T.block("F"):
-            v = T.axis.spatial(8, i)
-            F[v] = )",
-                                                  c.value, "\n"))));
-  const ProgramIndex& index = s.index();
-  const int loop = index.parent(index.FindBlock("F"));
-  const DividedBlock divided = Get(DivideBlock(index, loop, "match"));
-  const absl::StatusOr<MatchedTile> tile = MatchIntrinsic(index, divided, ChoosesNumbers(), "match");
-  if (*c.message != '\0') {
-    EXPECT_TRUE(Says(tile, c.message));
-    return;
-  }
-  ASSERT_TRUE(tile.ok()) << tile.status();
-  ASSERT_EQ(tile->op.operands.size(), 3u);
-  EXPECT_EQ(tile->op.operands[0].buffer.name(), "F");
-  EXPECT_EQ(tile->op.operands[1].buffer.name(), "D");
-  EXPECT_EQ(tile->op.operands[2].buffer.name(), "E");
-}
-INSTANTIATE_TEST_SUITE_P(
-    Cases, MatchedOperations,
-    ::testing::Values(OperationCase{"Same", "T.Select(not T.isnan(D[v]), T.exp(D[v]) + E[v], T.float32(0))", ""},
-                      OperationCase{"SumTheOtherWayRound",
-                                    "T.Select(not T.isnan(D[v]), E[v] + T.exp(D[v]), T.float32(0))", ""},
-                      OperationCase{"AnotherFunction", "T.Select(not T.isnan(D[v]), T.exp2(D[v]) + E[v], T.float32(0))",
-                                    "it computes T.exp2(D[v]) where the intrinsic has another operation"},
-                      OperationCase{"WithoutTheNegation", "T.Select(T.isnan(D[v]), T.exp(D[v]) + E[v], T.float32(0))",
-                                    "it computes T.isnan(D[v]) where the intrinsic has another operation"},
-                      OperationCase{"AnotherSide", "T.Select(not T.isnan(D[v]), T.exp(D[v]) + E[v], T.float32(1))",
-                                    "it computes T.float32(1), not T.float32(0)"},
-                      OperationCase{"AnotherCondition", "T.Select(not T.isnan(E[v]), T.exp(D[v]) + E[v], T.float32(0))",
-                                    "D is used where the intrinsic has E again, at the same place"},
-                      OperationCase{"ABranch", "T.if_then_else(not T.isnan(D[v]), T.exp(D[v]) + E[v], T.float32(0))",
-                                    "where the intrinsic has another operation"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
