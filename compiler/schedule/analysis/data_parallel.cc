@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "compiler/arith/analyzer.h"
@@ -68,21 +71,62 @@ struct AtOnce {
   std::vector<Var> apart, within;
 };
 
+// A loop's variable as the number that its digits make, where the places use these: of f // 8 and f % 8 the digits are
+// f % 8 and f // 8, and f is their sum with 8 times the second. One digit, the variable itself, where they use no
+// other.
+struct Digits {
+  std::vector<Var> vars;
+  Expr value;
+  VarRanges ranges;
+};
+Digits DigitsOf(const Var& var, const Range& range, const std::vector<Expr>& places) {
+  const Digits whole{.vars = {var}, .value = var, .ranges = {{var, range}}};
+  std::set<int64_t> divisors = {1};
+  for (const Expr& place : places) {
+    ForEachExpr(place, [&](const Expr& e) {
+      const Binary* op = e.As<Binary>();
+      const bool cuts = op != nullptr && (op->op == BinaryOp::kFloorDiv || op->op == BinaryOp::kFloorMod);
+      const VarRef* cut = cuts ? op->a.As<VarRef>() : nullptr;
+      if (cut != nullptr && cut->var == var) divisors.insert(ConstantValue(op->b).value_or(0));
+      return true;
+    });
+  }
+  const std::optional<int64_t> extent = ConstantValue(range.extent);
+  if (divisors.size() == 1 || !extent.has_value() || !IsConst(range.min, 0) || *divisors.begin() < 1) return whole;
+  Digits digits{.vars = {}, .value = IntConst(0, var.type()), .ranges = {}};
+  for (auto lower = divisors.begin(); lower != divisors.end(); ++lower) {
+    const auto next = std::next(lower);
+    if (next != divisors.end() && *next % *lower != 0) return whole;
+    const int64_t values = next != divisors.end() ? *next / *lower : (*extent + *lower - 1) / *lower;
+    const Var digit(Message(var, "_", *lower), var.type());
+    digits.vars.push_back(digit);
+    digits.value = digits.value + Expr(digit) * IntConst(*lower, var.type());
+    digits.ranges[digit] = Range{IntConst(0, var.type()), IntConst(values, var.type())};
+  }
+  return digits;
+}
+
 // Returns whether iterations that differ in a loop of `apart` give distinct instances of the block whatever those of
 // `within` do, all other loops equal. The spatial variables tell the loops' one after the other: of 8*x + 2*y + z, with
 // y below 4 and z below 2, x is known first, then y; of 2*x + z with z below 3 neither is.
 bool AreDistinct(const ProgramIndex& index, int block, const AtOnce& loops) {
   const BlockRealize& realize = index.realize(block);
   const VarRanges ranges = RangesAround(index, block);
-  Analyzer known(ranges);
+  Analyzer of_loops(ranges), known(ranges);
   std::vector<Expr> places;
   for (size_t i = 0; i < realize.values.size(); ++i)
     if (realize.block.iters[i].kind == IterKind::kSpatial) places.push_back(realize.values[i]);
   VarRanges unknown;
+  std::vector<Var> apart;
   for (const std::vector<Var>* vars : {&loops.apart, &loops.within}) {
     for (const Var& var : *vars) {
-      places.push_back(known.Simplify(Joined(realize, var)));
-      if (!IsConst(ranges.at(var).extent, 1)) unknown[var] = ranges.at(var);
+      const Digits digits = DigitsOf(var, ranges.at(var), places);
+      for (const auto& [digit, range] : digits.ranges) {
+        known.Bind(digit, range);
+        if (!IsConst(range.extent, 1)) unknown[digit] = range;
+      }
+      for (Expr& place : places) place = known.Simplify(Substitute(place, var, digits.value));
+      if (vars == &loops.apart) apart.insert(apart.end(), digits.vars.begin(), digits.vars.end());
     }
   }
   const auto is_told = [&](const Var& var) {
@@ -96,8 +140,8 @@ bool AreDistinct(const ProgramIndex& index, int block, const AtOnce& loops) {
     });
   };
   while (std::erase_if(unknown, [&](const auto& loop) { return is_told(loop.first); }) != 0) {}
-  return std::ranges::none_of(loops.apart, [&](const Var& var) { return unknown.contains(var); }) ||
-         CheckBindings(realize, ranges, known).ok();
+  return std::ranges::none_of(apart, [&](const Var& var) { return unknown.contains(var); }) ||
+         CheckBindings(realize, ranges, of_loops).ok();
 }
 
 // Returns whether threads that differ along the axis may write one element of the buffer.
@@ -118,9 +162,11 @@ bool IsSharedAlong(const ProgramIndex& index, int loop, std::string_view axis, c
   return true;
 }
 
-bool MovesSpatial(const BlockRealize& realize, const Var& var) {
-  for (size_t i = 0; i < realize.values.size(); ++i)
-    if (realize.block.iters[i].kind == IterKind::kSpatial && UsesVar(realize.values[i], var)) return true;
+// Returns whether the variable moves one of the block's spatial variables, or one of the others.
+bool Moves(const BlockRealize& realize, const Var& var, bool spatial) {
+  for (size_t i = 0; i < realize.values.size(); ++i) {
+    if ((realize.block.iters[i].kind == IterKind::kSpatial) == spatial && UsesVar(realize.values[i], var)) return true;
+  }
   return false;
 }
 
@@ -140,8 +186,8 @@ AtOnce ThreadsOf(const ProgramIndex& index, int bound, std::string_view axis, in
     const std::string_view own = around[i] == bound ? axis : loop.thread;
     if (own.empty()) continue;
     launch = i;
-    if (!MovesSpatial(index.realize(block), loop.var)) continue;  // threads that reduce together
-    if (std::ranges::find(seen, own) != seen.end()) continue;     // bound again inside: a thread has one place
+    if (!Moves(index.realize(block), loop.var, true)) continue;  // threads that reduce together
+    if (std::ranges::find(seen, own) != seen.end()) continue;    // bound again inside: a thread has one place
     seen.push_back(own);
     if (std::ranges::any_of(
             writes, [&](const BufferRegion& write) { return IsSharedAlong(index, around[i], own, write.buffer); }))
@@ -164,13 +210,6 @@ bool UsesAny(const Expr& e, const std::vector<Var>& vars) {
 // kind, may carry the element over to the next iteration, unless it moves it by less than this loop does.
 bool KeepsSumsTogether(const ProgramIndex& index, int node, int block) {
   const BlockRealize& realize = index.realize(block);
-  const auto moved_by = [&](const Var& var, bool spatial) {
-    for (size_t i = 0; i < realize.values.size(); ++i) {
-      if ((realize.block.iters[i].kind == IterKind::kSpatial) == spatial && UsesVar(realize.values[i], var))
-        return true;
-    }
-    return false;
-  };
   const Var& var = index.loop(node).var;
   std::vector<Var> spatial = {var}, others;
   VarRanges inside;
@@ -179,7 +218,7 @@ bool KeepsSumsTogether(const ProgramIndex& index, int node, int block) {
     const For& loop = index.loop(n);
     if (IsConst(loop.extent, 1)) continue;
     inside[loop.var] = Range{loop.min, loop.extent};
-    const bool is_spatial = moved_by(loop.var, true), is_other = moved_by(loop.var, false);
+    const bool is_spatial = Moves(realize, loop.var, true), is_other = Moves(realize, loop.var, false);
     mixed |= is_spatial && is_other;
     if (is_spatial) spatial.push_back(loop.var);
     if (is_other) others.push_back(loop.var);
