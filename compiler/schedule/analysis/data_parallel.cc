@@ -116,6 +116,9 @@ bool AreDistinct(const ProgramIndex& index, int block, const AtOnce& loops) {
   std::vector<Expr> places;
   for (size_t i = 0; i < realize.values.size(); ++i)
     if (realize.block.iters[i].kind == IterKind::kSpatial) places.push_back(realize.values[i]);
+  for (const std::vector<Var>* vars : {&loops.apart, &loops.within}) {
+    for (const Var& var : *vars) places.push_back(known.Simplify(Joined(realize, var)));
+  }
   VarRanges unknown;
   std::vector<Var> apart;
   for (const std::vector<Var>* vars : {&loops.apart, &loops.within}) {
