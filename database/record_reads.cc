@@ -38,6 +38,22 @@ void SetKey(const TuningKey& key, v1::Record& r) {
   r.set_protocol(key.protocol);
 }
 
+// What was measured and of what, in the columns from `first` on: trace, median_us, low_us, high_us, program_hash,
+// object_digest, generator, target, created, origin.
+void ReadMeasured(const SqlQuery& q, int first, RecordRow& row) {
+  v1::Record& r = row.record;
+  r.set_trace(q.GetText(first));
+  r.set_median_us(q.GetReal(first + 1));
+  r.set_low_us(q.GetReal(first + 2));
+  r.set_high_us(q.GetReal(first + 3));
+  r.set_program_hash(q.GetText(first + 4));
+  r.set_object_digest(q.GetText(first + 5));
+  r.set_generator(q.GetText(first + 6));
+  r.set_target(q.GetText(first + 7));
+  r.set_created(q.GetText(first + 8));
+  row.origin = q.GetText(first + 9);
+}
+
 ReadRow ReadRecord(const SqlQuery& q) {
   ReadRow read;
   read.position = q.GetInt(0);
@@ -50,16 +66,7 @@ ReadRow ReadRecord(const SqlQuery& q) {
   key.threads = static_cast<int>(q.GetInt(5));
   key.numeric = static_cast<v1::NumericLevel>(q.GetInt(6));
   key.protocol = static_cast<uint32_t>(q.GetInt(7));
-  r.set_trace(q.GetText(8));
-  r.set_median_us(q.GetReal(9));
-  r.set_low_us(q.GetReal(10));
-  r.set_high_us(q.GetReal(11));
-  r.set_program_hash(q.GetText(12));
-  r.set_object_digest(q.GetText(13));
-  r.set_generator(q.GetText(14));
-  r.set_target(q.GetText(15));
-  r.set_created(q.GetText(16));
-  read.row.origin = q.GetText(17);
+  ReadMeasured(q, 8, read.row);
   r.set_workload_name(q.GetText(19));
   r.set_workload_text(q.GetText(20));
   r.set_workload_flop(q.GetReal(21));
@@ -102,16 +109,7 @@ std::optional<BestEntry> ReadServed(const SqlQuery& q, TuningKey key) {
   SetKey(key, r);
   entry.row.key = std::move(key);
   r.set_id(q.GetInt(0));
-  r.set_trace(q.GetText(4));
-  r.set_median_us(q.GetReal(5));
-  r.set_low_us(q.GetReal(6));
-  r.set_high_us(q.GetReal(7));
-  r.set_program_hash(q.GetText(8));
-  r.set_object_digest(q.GetText(9));
-  r.set_generator(q.GetText(10));
-  r.set_target(q.GetText(11));
-  r.set_created(q.GetText(12));
-  entry.row.origin = q.GetText(13);
+  ReadMeasured(q, 4, entry.row);
   r.set_driver(q.GetText(17));
   if (q.GetText(14) != ChecksumOf(entry.row)) return std::nullopt;
   entry.faster_default = q.GetText(15);

@@ -106,6 +106,15 @@ Digits DigitsOf(const Var& var, const Range& range, const std::vector<Expr>& pla
   return digits;
 }
 
+// Returns whether the place tells the variable's value while those of `others` are unknown: they move it by less than
+// one step of the variable does.
+bool Tells(const Expr& place, const Var& var, const VarRanges& others, Analyzer& known) {
+  const std::optional<int64_t> stride = StrideOf(place, var);
+  if (stride.value_or(0) == 0) return false;
+  const std::optional<int64_t> values = MaxExtent(EvalSet(place, ToSets(others), known), known);
+  return values.has_value() && *values <= std::abs(*stride);
+}
+
 // Returns whether iterations that differ in a loop of `apart` give distinct instances of the block whatever those of
 // `within` do, all other loops equal. The spatial variables tell the loops' one after the other: of 8*x + 2*y + z, with
 // y below 4 and z below 2, x is known first, then y; of 2*x + z with z below 3 neither is.
@@ -135,12 +144,7 @@ bool AreDistinct(const ProgramIndex& index, int block, const AtOnce& loops) {
   const auto is_told = [&](const Var& var) {
     VarRanges others = unknown;
     others.erase(var);
-    return std::ranges::any_of(places, [&](const Expr& place) {
-      const std::optional<int64_t> stride = StrideOf(place, var);
-      if (stride.value_or(0) == 0) return false;
-      const std::optional<int64_t> values = MaxExtent(EvalSet(place, ToSets(others), known), known);
-      return values.has_value() && *values <= std::abs(*stride);
-    });
+    return std::ranges::any_of(places, [&](const Expr& place) { return Tells(place, var, others, known); });
   };
   while (std::erase_if(unknown, [&](const auto& loop) { return is_told(loop.first); }) != 0) {}
   return std::ranges::none_of(apart, [&](const Var& var) { return unknown.contains(var); }) ||
@@ -230,10 +234,7 @@ bool KeepsSumsTogether(const ProgramIndex& index, int node, int block) {
   if (!mixed) return true;
   Analyzer known(RangesAround(index, block));
   for (size_t i = 0; i < realize.values.size(); ++i) {
-    if (realize.block.iters[i].kind != IterKind::kSpatial) continue;
-    const std::optional<int64_t> stride = StrideOf(realize.values[i], var);
-    const std::optional<int64_t> values = MaxExtent(EvalSet(realize.values[i], ToSets(inside), known), known);
-    if (stride.has_value() && values.has_value() && *values <= std::abs(*stride)) return true;
+    if (realize.block.iters[i].kind == IterKind::kSpatial && Tells(realize.values[i], var, inside, known)) return true;
   }
   return false;
 }
