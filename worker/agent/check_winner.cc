@@ -13,8 +13,8 @@
 namespace hone {
 namespace {
 
-constexpr int kTries = 8;  // a machine that does something else disturbs some
-constexpr double kMostCalls = 1e6;
+constexpr int kTries = 8;                            // a machine that does something else disturbs some
+constexpr double kLeastCalls = 2, kMostCalls = 1e6;  // that follow each other
 constexpr double kLeastRounds = 3, kMostRounds = 6;  // of calls on unseen inputs and on seen ones
 constexpr int kSetsOnTheClock = 3;                   // that a candidate must be right on at its first sight of them
 // A sample of short calls, each timed by itself, lasts so long: the first of them wakes threads up.
@@ -26,42 +26,40 @@ class Check {
   Check(const TaskContext& task, RunnerClient& runner, const WinnerCheck& check)
       : task_(task), runner_(runner), check_(check), random_(std::random_device()()) {
     calls_ = static_cast<int>(
-        std::clamp(std::ceil(absl::ToDoubleMicroseconds(check.duration) / (3 * check.call_us)), 1.0, kMostCalls));
+        std::clamp(std::ceil(absl::ToDoubleMicroseconds(check.duration) / check.call_us), kLeastCalls, kMostCalls));
     for (int set = 1; set < task.num_sets(); ++set) unchecked_.push_back(set);  // the calls in a row have the first
   }
   const std::string& detail() const { return detail_; }
   // Sets that it was not looked at on.
   const std::vector<int>& unchecked_sets() const { return unchecked_; }
 
-  // Calls that follow each other, some and then twice as many: by the clock, by processor time, and by what they left.
+  // One call, and many that follow each other: by the clock, by processor time, and by what they left.
   v1::OutcomeKind Row() {
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
     std::string why;
-    double once_beside = kInfinity, twice_beside = kInfinity, charged = kInfinity;
+    double charged = std::numeric_limits<double>::infinity();
+    UnaccountedTime unaccounted((calls_ - 1) * check_.call_us);
     for (int attempt = 0; attempt < kTries; ++attempt) {
       // Outputs are copied after both: of a device that alone takes milliseconds.
-      const RunnerVerdict once = Time({.warm_up = 0, .inner = calls_, .copy_outputs = 1, .turn = random_.Next()});
-      if (WasDisturbed(once, &why)) continue;
-      if (!once.ok()) return Fail(once);
-      once_beside = std::min(once_beside, once.elapsed_us - calls_ * once.samples[0].us);
+      const RunnerVerdict one = Time({.warm_up = 0, .copy_outputs = 1});
+      if (WasDisturbed(one, &why)) continue;
+      if (!one.ok()) return Fail(one);
       const double charged_before = runner_.ProcessorMicroseconds();
       // What a busy machine made them wait is nobody's work. It is taken off here alone: waits within the calls are in
       // the times reported, so that this never counts as more than it is.
       double waits = runner_.WaitMicroseconds();
-      const RunnerVerdict twice = Time({.warm_up = 0, .inner = 2 * calls_, .copy_outputs = 1, .turn = random_.Next()});
-      if (WasDisturbed(twice, &why)) continue;
-      if (!twice.ok()) return Fail(twice);
+      const RunnerVerdict many = Time({.warm_up = 0, .inner = calls_, .copy_outputs = 1, .turn = random_.Next()});
+      if (WasDisturbed(many, &why)) continue;
+      if (!many.ok()) return Fail(many);
       waits = runner_.WaitMicroseconds() - waits;
       charged = std::min(charged, runner_.ProcessorMicroseconds() - charged_before);
       if (const v1::OutcomeKind kind = CheckOutputs(0); kind != v1::OUTCOME_OK) return kind;
-      twice_beside = std::min(twice_beside, twice.elapsed_us - 2 * calls_ * twice.samples[0].us - waits);
-      const double claimed_us = calls_ * check_.call_us;
-      if (!AgreesWithClock(claimed_us, twice_beside - once_beside)) {
-        why = absl::StrCat("it says that ", calls_, " calls more take ", claimed_us,
-                           " us longer, and by the worker's clock ", twice_beside - once_beside,
+      unaccounted.Add(one.elapsed_us - one.samples[0].us, many.elapsed_us - calls_ * many.samples[0].us, waits);
+      if (!unaccounted.Agrees()) {
+        why = absl::StrCat("it says that ", calls_ - 1, " calls more take ", (calls_ - 1) * check_.call_us,
+                           " us longer, and by the worker's clock ", unaccounted.more_us(),
                            " us more pass that it does not account for");
-      } else if (task_.runners().device.empty() && !IsPossibleTime(2 * claimed_us, threads(), charged)) {
-        why = absl::StrCat("it says a call takes ", check_.call_us, " us, and ", 2 * calls_, " calls on ", threads(),
+      } else if (task_.runners().device.empty() && !IsPossibleTime(calls_ * check_.call_us, threads(), charged)) {
+        why = absl::StrCat("it says a call takes ", check_.call_us, " us, and ", calls_, " calls on ", threads(),
                            " threads cost ", charged, " us of processor time");
       } else {
         return v1::OUTCOME_OK;

@@ -1,7 +1,7 @@
 // A last look at a candidate that may become the best of its task, in a process that has seen none of the task's
 // inputs. What a runner says about time is a hint; what counts is not in its hands:
 //
-//   the worker's clock   twice as many calls must take as much longer as the runner says
+//   the worker's clock   many calls must take as much longer than one as the runner says
 //   processor time       of all threads of its process, as the system charged it, must fit in the time it says; of a
 //                        device nobody charges any
 //   outputs              a call chosen by chance out of many that follow each other finds a part of the outputs

@@ -1,5 +1,7 @@
 #include "worker/measure/plausible_time.h"
 
+#include <algorithm>
+
 namespace hone {
 
 bool IsPossibleTime(double us, int threads, double processor_us) {
@@ -7,9 +9,18 @@ bool IsPossibleTime(double us, int threads, double processor_us) {
   return processor_us <= kSlowdown * us * threads + kSurroundingsUs;
 }
 
-bool AgreesWithClock(double calls_us, double more_us) {
+void UnaccountedTime::Add(double one_us, double many_us, double waits_us) {
+  ++pairs_;
+  one_us_ = std::min(one_us_, one_us);
+  many_us_ = std::min(many_us_, many_us - waits_us);
+  waiting_us_ = std::min(waiting_us_, many_us);
+}
+
+bool UnaccountedTime::Agrees() const {
+  constexpr int kLeastPairs = 4;
   constexpr double kTolerance = 0.1, kWakingUpUs = 1000;
-  return more_us <= kTolerance * calls_us + kWakingUpUs;
+  const double allowed_us = kTolerance * calls_us_ + kWakingUpUs;
+  return waiting_us_ <= allowed_us || (pairs_ >= kLeastPairs && more_us() <= allowed_us);
 }
 
 bool Remembers(double unseen_us, double same_us) {
