@@ -292,13 +292,17 @@ bool Dispatcher::Impl::AnotherPrincipalFits(const std::string& principal, const 
 }
 
 bool Dispatcher::Impl::AnotherWorkerFits(const std::string& worker, const Job& job) const {
-  size_t others = 0;
-  for (const WorkerPool* pool : fleet.PoolOfJob(job.row.id).workers) others += pool->alive.size();
+  // One whose machine is not quiet, as outside its hours, would be waited for in vain at each first result.
+  int64_t others = 0;
+  for (const WorkerPool* pool : fleet.PoolOfJob(job.row.id).workers) {
+    others += static_cast<int64_t>(pool->alive.size()) - pool->not_quiet;
+  }
   for (const uint64_t tenant : {job.row.tenant, kAllTenants}) {
     for (auto next = workers_by_name.lower_bound({tenant, worker, 0});
          next != workers_by_name.end() && std::get<0>(*next) == tenant && std::get<1>(*next) == worker; ++next) {
       const Worker& named = workers.at(std::get<2>(*next));
-      others -= !named.draining && FitOf(named, job) == Fit::kFits;
+      const bool measures = !named.draining && !(named.not_quiet && !named.waiting_for.empty());
+      others -= measures && FitOf(named, job) == Fit::kFits;
     }
   }
   return others > 0;

@@ -308,6 +308,19 @@ TEST(FirstResults, DoNotWaitForAnotherWorkerForEver) {
   EXPECT_TRUE(confirmation[0].duel());
 }
 
+TEST(FirstResults, DoNotWaitForWorkersWhoseMachinesAreNotQuiet) {
+  Desk desk(DispatchOptions{});
+  desk.Hello("a");
+  desk.Hello("b");
+  desk.Submit({"conv2d_1"});
+  v1::SyncRequest asleep = desk.SyncOf("b");
+  asleep.set_not_quiet(true);
+  asleep.set_waiting_for("its hours, 22:00 to 06:00");
+  desk.Sync(asleep);
+  desk.Report("a", desk.Take("a", 1).at(0), Desk::Good(3));
+  EXPECT_THAT(desk.Take("a", 1), SizeIs(1));
+}
+
 TEST(DuelsOfTwoWorkers, TheSlowerTimeOfTheWinnerCounts) {
   Desk desk(DispatchOptions{});
   desk.Hello("a");
