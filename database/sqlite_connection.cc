@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -38,6 +39,8 @@ absl::StatusCode CodeOf(int result, int system_error) {
     default: return absl::StatusCode::kInternal;
   }
 }
+
+std::atomic<int64_t> cached_bytes_of_all = 0;
 
 // SQLite counts the bytes of its allocations, under one lock of the whole process that each of them takes. Nobody reads
 // the counts. Without effect where SQLite was in use before.
@@ -117,6 +120,7 @@ absl::StatusOr<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(const s
 }
 
 SqliteConnection::~SqliteConnection() {
+  CountCache(0);
   for (auto& [sql, statement] : statements_) sqlite3_finalize(statement);
   sqlite3_close(db_);
 }
@@ -142,7 +146,19 @@ absl::Status SqliteConnection::Begin(Access access) {
   return RunPrepared(access == Access::kWrite ? "BEGIN IMMEDIATE" : "BEGIN");
 }
 
-absl::Status SqliteConnection::Commit() { return RunPrepared("COMMIT"); }
+absl::Status SqliteConnection::Commit() {
+  absl::Status status = RunPrepared("COMMIT");
+  int bytes = 0, most = 0;
+  if (sqlite3_db_status(db_, SQLITE_DBSTATUS_CACHE_USED, &bytes, &most, 0) == SQLITE_OK) CountCache(bytes);
+  return status;
+}
+
+int64_t SqliteConnection::CachedBytes() { return cached_bytes_of_all; }
+
+void SqliteConnection::CountCache(int64_t bytes) {
+  cached_bytes_of_all += bytes - cached_bytes_;
+  cached_bytes_ = bytes;
+}
 
 absl::Status SqliteConnection::RunPrepared(std::string_view sql) {
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> query, Prepare(sql));

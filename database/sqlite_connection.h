@@ -1,6 +1,7 @@
 // One SQLite connection: prepared statements that are kept, errors as Status.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -29,6 +30,9 @@ class SqliteConnection : public SqlConnection {
   bool usable() const override { return true; }
   const std::string& name() const override { return path_; }
 
+  // Pages of databases that all connections of this process keep in memory, each as of its latest commit.
+  static int64_t CachedBytes();
+
   absl::Status BackUpTo(const std::string& path);  // a consistent copy while in use
   // The latest error as a Status. `system_error`: errno after it, 0 before: what SQLite says of it itself
   // (sqlite3_system_errno) is not there for commits.
@@ -37,9 +41,11 @@ class SqliteConnection : public SqlConnection {
  private:
   SqliteConnection(sqlite3* db, std::string path) : db_(db), path_(std::move(path)) {}
   absl::Status RunPrepared(std::string_view sql);
+  void CountCache(int64_t bytes);
 
   sqlite3* db_;
   std::string path_;
+  int64_t cached_bytes_ = 0;
   std::map<std::string, sqlite3_stmt*, std::less<>> statements_;
 };
 

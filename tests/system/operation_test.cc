@@ -15,6 +15,7 @@ namespace hone::system_test {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -172,7 +173,7 @@ TEST_F(Operation, AWorkerWhoseMachineLacksWhatItClaimsRestsAndSaysWhy) {
     return workers().find("waits for a machine that runs code for cpu:") != std::string::npos;
   })) << workers()
       << tune->Errors() << worker.Errors();
-  EXPECT_THAT(workers(), testing::ContainsRegex("lacks .*" + beyond + ".*which the kernels need"));
+  EXPECT_THAT(workers(), ContainsRegex("lacks .*" + beyond + ".*which the kernels need"));
   EXPECT_TRUE(tune->running()) << tune->Output();
   const Json job = service_.Job(1);
   EXPECT_EQ(job.at("trials"), 0);
@@ -216,9 +217,9 @@ TEST(Watched, ByMetricsHealthAndLogs) {
   Process tune(folder, "hone", {"tune", model, "--server", server, "--trials", "12", "--threads", "1"});
   ASSERT_EQ(tune.Wait(), 0) << tune.Errors();
   const std::string metrics = get("/metrics");
-  EXPECT_THAT(metrics,
-              AllOf(HasSubstr("# TYPE hone_results_total counter"), HasSubstr("hone_candidates_queued 0\n"),
-                    HasSubstr("hone_database_writable 1\n"), HasSubstr("hone_commit_seconds_bucket{le=\"+Inf\"}")));
+  EXPECT_THAT(metrics, AllOf(HasSubstr("# TYPE hone_results_total counter"), HasSubstr("hone_candidates_queued 0\n"),
+                             HasSubstr("hone_database_writable 1\n"), ContainsRegex("hone_database_cache_bytes [1-9]"),
+                             HasSubstr("hone_commit_seconds_bucket{le=\"+Inf\"}")));
   EXPECT_THAT(metrics, Not(HasSubstr("hone_results_total{outcome=\"ok\"} 0\n")));
   EXPECT_THAT(metrics, AllOf(Not(HasSubstr("tiny")), Not(HasSubstr("local")))) << "a tenant's data";
 

@@ -16,6 +16,7 @@
 #include "compiler/support/crash_point.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/support/version.h"
+#include "database/sqlite_connection.h"
 #include "proto/rpc/channel.h"
 #include "spdlog/spdlog.h"
 #include "tuner/dispatch/job_state.h"
@@ -401,6 +402,7 @@ std::optional<ServiceMetrics> Core::Metrics() {
   if (!alive) return std::nullopt;
   metrics.version = kVersion;
   metrics.up_seconds = static_cast<double>(Now() - began_) * 1e-6;
+  metrics.database_cache_bytes = SqliteConnection::CachedBytes();
   metrics.writable = !write_trouble().has_value();
   metrics.watches = watches();
   return metrics;

@@ -70,6 +70,8 @@ void PutDaemon(const ServiceMetrics& m, Page& page) {
 
 void PutDatabase(const ServiceMetrics& m, Page& page) {
   page.Metric("hone_database_writable", "gauge", "1 while the database takes writes.", {{"", m.writable ? 1.0 : 0.0}});
+  page.Metric("hone_database_cache_bytes", "gauge", "Pages of the database in memory.",
+              {{"", Number(m.database_cache_bytes)}});
   if (m.quota.has_value()) {
     page.Metric("hone_database_bytes", "gauge", "That rows take, as of the latest look.",
                 {{"", Number(m.quota->bytes)}});

@@ -46,6 +46,7 @@ struct ServiceMetrics {
   EventDurations events;                     // what the dispatcher takes for one, by the clock
   EventDurations event_work;                 // and of processor time: where it had to wait for one, that is left out
   bool writable = true;
+  int64_t database_cache_bytes = 0;
   int64_t search_crashes = 0;
   int64_t watches = 0;
   std::optional<QuotaKeeper::Counts> quota;  // where there is one

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -35,13 +37,19 @@ void SubmitJob(v1::Tune::Stub& stub, int number, double max_seconds) {
   v1::TaskSpec& task = *request.add_tasks();
   *task.mutable_workload() = WorkloadOf(number);
   task.set_weight(1);
-  grpc::ClientContext context;
-  context.set_wait_for_ready(true);  // a soak has just killed it, or stopped it
-  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
-  v1::SubmitReply reply;
-  const auto writer = stub.Submit(&context, &reply);
-  writer->WriteLast(request, grpc::WriteOptions());
-  const grpc::Status status = writer->Finish();
+  // A soak has just killed the daemon, stopped it or filled its disk: a request that fails is made again, as itself.
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  grpc::Status status;
+  do {
+    grpc::ClientContext context;
+    context.set_wait_for_ready(true);
+    context.set_deadline(absl::ToChronoTime(deadline));
+    v1::SubmitReply reply;
+    const auto writer = stub.Submit(&context, &reply);
+    writer->WriteLast(request, grpc::WriteOptions());
+    status = writer->Finish();
+    if (!status.ok()) absl::SleepFor(absl::Milliseconds(200));
+  } while (!status.ok() && absl::Now() < deadline);
   HONE_CHECK(status.ok()) << status.error_message();
 }
 
@@ -151,7 +159,13 @@ void LoadedDaemon::CheckRuns() {
 void LoadedDaemon::FillDisk() { std::ofstream(full_disk_).put('x'); }
 void LoadedDaemon::EmptyDisk() { std::remove(full_disk_.c_str()); }
 
-double LoadedDaemon::MemoryMiB() const { return MemoryOf(pid(), "VmRSS"); }
+double LoadedDaemon::MemoryMiB() const {
+  const std::string page = Page();
+  constexpr std::string_view kCache = "\nhone_database_cache_bytes ";
+  const size_t at = page.find(kCache);
+  HONE_CHECK(at != std::string::npos) << page;
+  return MemoryOf(pid(), "VmRSS") - std::atof(page.c_str() + at + kCache.size()) / (1 << 20);
+}
 int LoadedDaemon::Descriptors() const { return DescriptorsOf(pid()); }
 
 }  // namespace hone
