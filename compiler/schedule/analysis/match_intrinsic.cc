@@ -20,6 +20,17 @@ std::optional<double> AnyConstant(const Expr& e) {
   return value.has_value() ? std::optional<double>(static_cast<double>(*value)) : std::nullopt;
 }
 
+// The operation that compares as `op` does with its sides exchanged; itself for any other one.
+BinaryOp Mirrored(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::kLt: return BinaryOp::kGt;
+    case BinaryOp::kLe: return BinaryOp::kGe;
+    case BinaryOp::kGt: return BinaryOp::kLt;
+    case BinaryOp::kGe: return BinaryOp::kLe;
+    default: return op;
+  }
+}
+
 class Matcher {
  public:
   Matcher(const DividedBlock& divided, const Block& block, const TileIntrinsic& intrinsic)
@@ -95,9 +106,11 @@ class Matcher {
     if (const std::optional<double> constant = AnyConstant(wanted)) {
       return AnyConstant(given) == constant ? "" : Message("it computes ", given, ", not ", wanted);
     }
+    const Binary *binary = wanted.As<Binary>(), *own = given.As<Binary>();
+    if (binary != nullptr && own != nullptr && own->op != binary->op && Mirrored(own->op) == binary->op)
+      return Match(wanted, MakeBinary(binary->op, own->b, own->a));
     if (!IsSameOperation(wanted, given))
       return Message("it computes ", given, " where the intrinsic has another operation");
-    const Binary *binary = wanted.As<Binary>(), *own = given.As<Binary>();
     const bool swaps = binary != nullptr && (binary->op == BinaryOp::kAdd || binary->op == BinaryOp::kMul);
     return swaps ? MatchEitherWay(*binary, *own) : MatchArguments(wanted, given);
   }
