@@ -1,7 +1,8 @@
-// The five models of make_models.py (BERT-base for 16 tokens) and graphs of models/exported, compiled here for other
-// CPUs, run there (emulated) and held against ONNX Runtime, on one seeded input each; and a quantised one, by the dot
-// products that its CPU has. A network takes an emulator some ten seconds, ResNet-50 a minute. HONE_THOROUGH=1 runs one
-// more on RISC-V. tests/run says where the models (HONE_MODELS) and Python with ONNX Runtime (HONE_PYTHON) are.
+// The five models of make_models.py (the ResNets for an image of 96x96 and BERT-base for 16 tokens) and graphs of
+// models/exported, compiled here for other CPUs, run there (emulated) and held against ONNX Runtime, on one seeded
+// input each; and a quantised one, by the dot products that its CPU has. A network takes an emulator some ten seconds.
+// HONE_THOROUGH=1 runs one more on RISC-V. tests/run says where the models (HONE_MODELS) and Python with ONNX Runtime
+// (HONE_PYTHON) are.
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -90,7 +91,7 @@ TEST_F(QuantisedOnBoard, MultipliesBytesOfOneSign) {
   const std::string model = folder_ / "quantised.onnx";
   const Finished quantise =
       RunProgram(folder_, python_,
-                 {HONE_TEST_DATA "/models/quantise.py", models_ + "/resnet18.onnx", "-o", model, "--samples", "1"});
+                 {HONE_TEST_DATA "/models/quantise.py", models_ + "/resnet18_96.onnx", "-o", model, "--samples", "1"});
   ASSERT_EQ(quantise.code, 0) << quantise.errors;
   ASSERT_NO_FATAL_FAILURE(CompileFor("cortex-a76", model));
   EXPECT_GT(CountInstructions(bundle_, kSdot), 21 * 4 * kInConstants) << "a tile and more in each of 21 products";
@@ -108,15 +109,16 @@ std::vector<ModelAndCpu> Chosen(std::vector<ModelAndCpu> usual, const std::vecto
   return usual;
 }
 INSTANTIATE_TEST_SUITE_P(Boards, BoardModel,
-                         testing::Combine(testing::Values("mlp", "resnet18", "resnet50", "mobilenetv2", "bert_base_16"),
+                         testing::Combine(testing::Values("mlp", "resnet18_96", "resnet50_96", "mobilenetv2",
+                                                          "bert_base_16"),
                                           testing::Values("cortex-a76", "neoverse-n2")),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(RiscV, BoardModel,
                          testing::ValuesIn(Chosen({{"mlp", "generic-rv64"},
                                                    {"mlp", "spacemit-x60-zicond"},
                                                    {"mobilenet_v3_small", "generic-rv64"},
-                                                   {"resnet18", "spacemit-x60-zicond"}},
-                                                  {{"resnet18", "generic-rv64"}})),
+                                                   {"resnet18_96", "spacemit-x60-zicond"}},
+                                                  {{"resnet18_96", "generic-rv64"}})),
                          NameOf);
 
 }  // namespace

@@ -3,9 +3,10 @@
 
     make_models.py NAME... -o DIR [--seed S] [--check]
 
-Names: mlp, resnet18, resnet50, mobilenetv2, bert_base, or `all`. The architectures are the published ones; weights are random
-but scaled so that numbers stay in a normal range through all layers. --check runs each model with ONNX Runtime on three
-random inputs and fails unless every output has a standard deviation of at least 0.1 and differs between the inputs.
+Names: mlp, resnet18, resnet50, mobilenetv2, bert_base, or `all` of these; and those of SMALL and SYMBOLIC below. The
+architectures are the published ones; weights are random but scaled so that numbers stay in a normal range through all layers.
+--check runs each model with ONNX Runtime on three random inputs and fails unless every output has a standard deviation of at
+least 0.1 and differs between the inputs.
 """
 import argparse
 import math
@@ -62,10 +63,10 @@ def classifier(g, x, features, gain):
     g.output("logits", [1, 1000])
 
 
-def resnet(name, seed, layers, bottleneck, branch_scale, gain):
-    """He et al. 2015, as torchvision has it: the stride of a bottleneck is in its 3x3 convolution."""
+def resnet(name, seed, layers, bottleneck, branch_scale, gain, side=224):
+    """He et al. 2015, as torchvision has it: the stride of a bottleneck is in its 3x3 convolution. `side`: of the image."""
     g = Graph(name, seed)
-    x = g.input("x", [1, 3, 224, 224])
+    x = g.input("x", [1, 3, side, side])
     x = g.op("Relu", [conv_bn(g, x, "stem", 3, 64, 7, stride=2)], name="/Relu")
     x = g.op("MaxPool", [x], name="/maxpool/MaxPool", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
     expansion = 4 if bottleneck else 1
@@ -196,15 +197,21 @@ def with_open_batch(g):
     return g
 
 
-MODELS = {
-    "mlp": mlp,
-    "resnet18": lambda seed: resnet("resnet18", seed, [2, 2, 2, 2], False, 0.5, 2.0),
-    "resnet50": lambda seed: resnet("resnet50", seed, [3, 4, 6, 3], True, 0.4, 2.0),
-    "mobilenetv2": mobilenetv2,
-    "bert_base": bert_base,
+def resnet18(seed, **how):
+    return resnet("resnet18", seed, [2, 2, 2, 2], False, 0.5, 2.0, **how)
+
+
+def resnet50(seed, **how):
+    return resnet("resnet50", seed, [3, 4, 6, 3], True, 0.4, 2.0, **how)
+
+
+MODELS = {"mlp": mlp, "resnet18": resnet18, "resnet50": resnet50, "mobilenetv2": mobilenetv2, "bert_base": bert_base}
+# The same networks, every layer and weight, for a smaller image or few tokens: what an emulator runs in seconds.
+SMALL = {
+    "resnet18_96": lambda seed: resnet18(seed, side=96),
+    "resnet50_96": lambda seed: resnet50(seed, side=96),
+    "bert_base_16": lambda seed: bert_base(seed, tokens=16),
 }
-# The same network for few tokens: what an emulator runs in seconds.
-SHORT = {"bert_base_16": lambda seed: bert_base(seed, tokens=16)}
 # With dimensions that a run chooses (hone compile --dim batch=1..8 --dim seq=1..512).
 SYMBOLIC = {
     "mlp_open": lambda seed: with_open_batch(mlp(seed)),
@@ -236,7 +243,7 @@ def check(path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="+", choices=[*MODELS, *SHORT, *SYMBOLIC, "all"], metavar="NAME")
+    parser.add_argument("names", nargs="+", choices=[*MODELS, *SMALL, *SYMBOLIC, "all"], metavar="NAME")
     parser.add_argument("-o", "--output", required=True, metavar="DIR")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--check", action="store_true")
@@ -244,7 +251,7 @@ def main():
     os.makedirs(args.output, exist_ok=True)
     good = True
     for name in MODELS if "all" in args.names else args.names:
-        path = {**MODELS, **SHORT, **SYMBOLIC}[name](args.seed).save(os.path.join(args.output, f"{name}.onnx"))
+        path = {**MODELS, **SMALL, **SYMBOLIC}[name](args.seed).save(os.path.join(args.output, f"{name}.onnx"))
         print(f"wrote {path}, {os.path.getsize(path) / 1e6:.1f} MB", flush=True)
         if args.check:
             good &= check(path)

@@ -7,24 +7,24 @@
 
 #include "compiler/ir/float_format.h"
 #include "compiler/ir/intrinsics.h"
-#include "tests/boards/run_on_board.h"
+#include "tests/compiler/codegen/board_checks.h"
 #include "tests/compiler/codegen/run_kernel.h"
-#include "tests/thorough.h"
 
 namespace hone {
 namespace {
 
 using Body = std::function<Expr(const std::vector<Expr>&)>;
 
-// out[i] = body(in0[i], in1[i], ...) for n elements; `lanes` above 1 vectorises with a tail.
-PrimFunc ElementWise(const std::vector<DType>& inputs, DType output, const Body& body, int64_t n, int lanes) {
+// out[i] = body(in0[i], in1[i], ...) for n elements; `lanes` above 1 vectorises with a tail. Names end with `which`.
+PrimFunc ElementWise(const std::vector<DType>& inputs, DType output, const Body& body, int64_t n, int lanes,
+                     const std::string& which) {
   PrimFunc func{.name = "main"};
   for (size_t i = 0; i < inputs.size(); ++i)
-    func.params.emplace_back("in" + std::to_string(i), inputs[i], std::vector<Expr>{Expr(n)});
-  func.params.emplace_back("out", output, std::vector<Expr>{Expr(n)});
+    func.params.emplace_back("in" + std::to_string(i) + which, inputs[i], std::vector<Expr>{Expr(n)});
+  func.params.emplace_back("out" + which, output, std::vector<Expr>{Expr(n)});
   const Var v("v"), outer("o"), inner("i");
   std::vector<Expr> loads;
-  Block block{.name = "out", .iters = {IterVar{v, Range{IntConst(0), Expr(n)}}}};
+  Block block{.name = "out" + which, .iters = {IterVar{v, Range{IntConst(0), Expr(n)}}}};
   for (size_t i = 0; i < inputs.size(); ++i) {
     loads.push_back(MakeLoad(func.params[i], {v}));
     block.reads.push_back({func.params[i], {Range{v, IntConst(1)}}});
@@ -46,49 +46,37 @@ PrimFunc ElementWise(const std::vector<DType>& inputs, DType output, const Body&
 // Adds an offset where zeros would divide by zero.
 Expr NonZero(const Expr& e) { return MakeSelect(Eq(e, Const(0, e.type())), Const(3, e.type()), e); }
 
-void ExpectAgreesOnBoard(const PrimFunc& func, double tolerance, InputKind kind) {
-  std::vector<NdArray> want = RandomArguments(func, 7, kind), got = want;
-  const absl::Status interpreted = Interpret(func, want, {.check_uninitialised = false});
-  ASSERT_TRUE(interpreted.ok()) << interpreted << "\n" << ToText(func);
-  // On one of two, drawn by the number of the check, so that every operator has both over its types: an emulator starts
-  // for each. HONE_THOROUGH=1 runs it on both.
-  static uint32_t checks = 0;
-  constexpr const char* kBoards[] = {"cortex-a76", "generic-rv64"};
-  const size_t drawn = (++checks * 2654435761U) >> 31;
-  for (size_t board = 0; board < std::size(kBoards); ++board) {
-    if (board != drawn && !Thorough()) continue;
-    const char* const cpu = kBoards[board];
-    SCOPED_TRACE(cpu);
-    const absl::StatusOr<CompiledKernel> kernel =
-        CompileKernel(ScheduledProgram{func, {}}, *ParseTarget(absl::StrCat("cpu:", cpu)));
-    ASSERT_TRUE(kernel.ok()) << kernel.status() << "\n" << ToText(func);
-    if (StopsEmulator(*kernel, cpu)) continue;
-    const absl::Status ran = RunOnBoard(*kernel, got, cpu, 1);
-    ASSERT_TRUE(ran.ok()) << ran << "\n" << ToText(func);
-    ExpectOutputsNear(func, got, want, tolerance);
-  }
-}
+class Operators : public ::testing::Test {
+ protected:
+  void TearDown() override { on_boards_.Run(); }
 
-void Check(const std::vector<DType>& inputs, DType output, const Body& body, double tolerance,
-           const std::string& what) {
-  for (const int lanes : {1, 16}) {
-    SCOPED_TRACE(what + ", " + std::to_string(lanes) + " lanes");
-    const PrimFunc func = ElementWise(inputs, output, body, 37, lanes);
-    if (lanes > 1) {
-      ExpectCompiledAgrees(func, tolerance, InputKind::kUniform);
-      ExpectAgreesOnBoard(func, tolerance, InputKind::kUniform);
-    } else {
-      ExpectPlainAgrees(func, tolerance, InputKind::kInteger);
+  void Check(const std::vector<DType>& inputs, DType output, const Body& body, double tolerance,
+             const std::string& what) {
+    ++checks_;
+    for (const int lanes : {1, 16}) {
+      const std::string which = what + ", " + std::to_string(lanes) + " lanes";
+      SCOPED_TRACE(which);
+      const PrimFunc func = ElementWise(inputs, output, body, 37, lanes, "_" + std::to_string(checks_));
+      if (lanes > 1) {
+        ExpectCompiledAgrees(func, tolerance, InputKind::kUniform);
+        on_boards_.Add(func, tolerance, InputKind::kUniform, which);
+      } else {
+        ExpectPlainAgrees(func, tolerance, InputKind::kInteger);
+      }
     }
   }
-}
+
+ private:
+  BoardChecks on_boards_;
+  int checks_ = 0;
+};
 
 const DType kFloats[] = {DType::Float8E4M3(), DType::Float8E5M2(), DType::Float(16), DType::BFloat16(), kFloat32,
                          DType::Float(64)};
 const DType kIntegers[] = {DType::Int(4),  DType::Int(8),  DType::Int(16),  kInt32,          kInt64,
                            DType::UInt(4), DType::UInt(8), DType::UInt(16), DType::UInt(32), DType::UInt(64)};
 
-TEST(Operators, FloatArithmetic) {
+TEST_F(Operators, FloatArithmetic) {
   for (const DType type : kFloats) {
     for (const BinaryOp op : {BinaryOp::kAdd, BinaryOp::kSub, BinaryOp::kMul, BinaryOp::kMin, BinaryOp::kMax}) {
       Check(
@@ -109,7 +97,7 @@ TEST(Operators, FloatArithmetic) {
   }
 }
 
-TEST(Operators, IntegerArithmetic) {
+TEST_F(Operators, IntegerArithmetic) {
   for (const DType type : kIntegers) {
     for (const BinaryOp op : {BinaryOp::kAdd, BinaryOp::kSub, BinaryOp::kMul, BinaryOp::kMin, BinaryOp::kMax,
                               BinaryOp::kBitAnd, BinaryOp::kBitOr, BinaryOp::kBitXor}) {
@@ -144,7 +132,7 @@ TEST(Operators, IntegerArithmetic) {
   }
 }
 
-TEST(Operators, Logic) {
+TEST_F(Operators, Logic) {
   Check(
       {kBool, kBool}, kBool, [](const auto& x) { return And(x[0], MakeNot(x[1])); }, 0, "and not");
   Check(
@@ -159,7 +147,7 @@ TEST(Operators, Logic) {
       "select of int64");
 }
 
-TEST(Operators, Casts) {
+TEST_F(Operators, Casts) {
   std::vector<DType> types(std::begin(kFloats), std::end(kFloats));
   types.insert(types.end(), std::begin(kIntegers), std::end(kIntegers));
   types.push_back(kBool);
@@ -178,7 +166,7 @@ TEST(Operators, Casts) {
   }
 }
 
-TEST(Operators, NarrowFloatsRoundOnce) {
+TEST_F(Operators, NarrowFloatsRoundOnce) {
   // Halves of the last place, where rounding twice goes wrong.
   for (const DType to : {DType::Float(16), DType::BFloat16(), DType::Float8E4M3(), DType::Float8E5M2()}) {
     Check(
@@ -191,7 +179,7 @@ TEST(Operators, NarrowFloatsRoundOnce) {
   }
 }
 
-TEST(Operators, NotANumberStaysOne) {
+TEST_F(Operators, NotANumberStaysOne) {
   for (const DType type : {kFloat32, DType::Float(64)}) {
     const auto nan = [&](const Expr& e) {
       return e / MakeSelect(e > Const(0, type), e, Const(0, type));
@@ -213,7 +201,7 @@ TEST(Operators, NotANumberStaysOne) {
   }
 }
 
-TEST(Operators, Rounding) {
+TEST_F(Operators, Rounding) {
   for (const DType type : kFloats) {
     for (const char* name : {"floor", "ceil", "round", "trunc"}) {
       Check(
@@ -222,7 +210,7 @@ TEST(Operators, Rounding) {
   }
 }
 
-TEST(Operators, Functions) {
+TEST_F(Operators, Functions) {
   const auto value_at = [](const IntrinsicInfo& info, double x) {
     return info.of_one != nullptr ? info.of_one(x) : info.of_two != nullptr ? info.of_two(x, 0.5) : 0;
   };
@@ -256,7 +244,7 @@ TEST(Operators, Functions) {
   }
 }
 
-TEST(Operators, LetAndIndexArithmetic) {
+TEST_F(Operators, LetAndIndexArithmetic) {
   Check(
       {kFloat32}, kFloat32,
       [](const auto& x) {
