@@ -61,7 +61,9 @@ uint64_t FirstSeed() { return FromEnvironment("HONE_FIRST_SEED", 0); }
 uint64_t EndOfSeeds() { return FirstSeed() + FromEnvironment("HONE_SEEDS", 1000); }
 
 void PlaySeed(uint64_t seed) {
-  SimWorld world(seed, Draw(seed));
+  // What breaks an invariant stays broken for long: in three worlds of four they are checked after every sixteenth
+  // event, which takes half the time.
+  SimWorld world(seed, Draw(seed), seed % 4 == 0 ? 1 : 16);
   Random random(seed, 7), operators(seed, 67);
   const int jobs = 1 + static_cast<int>(random.Below(4));
   for (int i = 0; i < jobs; ++i) {

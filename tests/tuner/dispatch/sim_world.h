@@ -65,8 +65,8 @@ SimOptions WithoutFaults(SimOptions options);
 
 class SimWorld {
  public:
-  // The invariants take the time of everybody times everything: in a large world they are checked after every
-  // `check_every`th event alone.
+  // The invariants take the time of all workers times all that they hold: they are checked after every `check_every`th
+  // event alone.
   SimWorld(uint64_t seed, const SimOptions& faults, int64_t check_every = 1);
   ~SimWorld();
 
