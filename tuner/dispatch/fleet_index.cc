@@ -76,7 +76,7 @@ void FleetIndex::Move(uint64_t id, WorkerPool& pool, const WorkerStanding* befor
   const auto sum = [&](const auto& of) {
     return int64_t{after == nullptr ? 0 : of(*after)} - int64_t{before == nullptr ? 0 : of(*before)};
   };
-  pool.not_quiet += static_cast<int>(sum([](const WorkerStanding& s) { return int{s.waits() && s.not_quiet}; }));
+  pool.not_quiet += static_cast<int>(sum([](const WorkerStanding& s) { return int{s.waits_for_quiet()}; }));
   pool.credits += sum([](const WorkerStanding& s) { return s.draining ? 0 : s.credits; });
   pool.held += sum([](const WorkerStanding& s) { return s.held; });
 }

@@ -63,7 +63,8 @@ struct WorkerStanding {
   bool may_build = false;     // its call is open, and it wants another build
 
   bool ready() const { return !lost && !draining; }
-  bool waits() const { return ready() && !waiting_for.empty(); }  // something keeps it from work
+  bool waits() const { return ready() && !waiting_for.empty(); }  // something keeps it from work:
+  bool waits_for_quiet() const { return waits() && not_quiet; }   // the state of its machine
   bool operator==(const WorkerStanding&) const = default;
 };
 // How a job stands now.

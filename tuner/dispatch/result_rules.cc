@@ -301,8 +301,7 @@ bool Dispatcher::Impl::AnotherWorkerFits(const std::string& worker, const Job& j
     for (auto next = workers_by_name.lower_bound({tenant, worker, 0});
          next != workers_by_name.end() && std::get<0>(*next) == tenant && std::get<1>(*next) == worker; ++next) {
       const Worker& named = workers.at(std::get<2>(*next));
-      const bool measures = !named.draining && !(named.not_quiet && !named.waiting_for.empty());
-      others -= measures && FitOf(named, job) == Fit::kFits;
+      others -= !named.draining && !StandingOf(named).waits_for_quiet() && FitOf(named, job) == Fit::kFits;
     }
   }
   return others > 0;
