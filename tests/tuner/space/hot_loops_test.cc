@@ -18,6 +18,7 @@
 #include "compiler/tile/tile_intrinsic.h"
 #include "compiler/topi/conv.h"
 #include "compiler/topi/dense.h"
+#include "compiler/topi/elementwise.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tests/tuner/space/machine_loops.h"
 #include "tuner/space/default_schedule.h"
@@ -171,6 +172,41 @@ TEST(HotLoopsOfMatrices, KeepTheirSumsInRegisters) {
     EXPECT_EQ(loop.text.find("zip"), std::string::npos) << loop.text;
   }
 }
+
+// Products of pairs of integers, which are added by an instruction of their own and are in a register until then: as
+// quantised models have them where no instruction multiplies bytes. With 32 registers one of 28 sums is moved to the
+// stack and back among 224 products.
+struct Pairs {
+  const char *name, *target;
+  int spills;
+};
+class HotLoopsOfPairs : public ::testing::TestWithParam<Pairs> {};
+
+TEST_P(HotLoopsOfPairs, KeepTheirSumsInRegisters) {
+  const te::Tensor a = te::Placeholder({256, 256}, DType::UInt(8), "a"),
+                   b = te::Placeholder({256, 256}, DType::Int(16), "b");
+  const te::Tensor c = topi::Dense(topi::Cast(a, DType::Int(16)), b);
+  const PrimFunc workload = te::CreatePrimFunc({a, b}, {c}, "main", {{"constants", std::vector<int64_t>{1}}});
+  const Target target = *ParseTarget(GetParam().target);
+  const absl::StatusOr<Trace> trace = DefaultTrace(workload, {.target = target, .threads = 2});
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  const absl::StatusOr<Schedule> schedule = Replay(*trace, workload);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  const absl::StatusOr<std::string> assembly = CompileToAssembly(schedule->Program(), target, {.threads = 2});
+  ASSERT_TRUE(assembly.ok()) << assembly.status();
+  const std::vector<MachineLoop> loops = testing::LoopsOfMultiplyAdds(*assembly);
+  EXPECT_FALSE(loops.empty()) << *assembly;
+  for (const MachineLoop& loop : loops) {
+    EXPECT_GE(loop.multiply_adds, 10) << loop.text;
+    EXPECT_LE(std::max(loop.to_stack, loop.from_stack), GetParam().spills) << loop.text;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HotLoopsOfPairs,
+                         ::testing::Values(Pairs{"haswell", "cpu:haswell,cores=2", 0},
+                                           Pairs{"znver3", "cpu:znver3,cores=2", 0},
+                                           Pairs{"skylake", "cpu:skylake-avx512,cores=2", 1}),
+                         [](const auto& info) { return info.param.name; });
 
 // Sums of float16 that a program asks for, where the target multiplies it: whole vectors, nothing widened.
 TEST(HotLoopsOfFloat16, MultiplyAndAddWholeVectors) {

@@ -20,7 +20,7 @@ bool ContainsAny(std::string_view text, std::initializer_list<std::string_view> 
 
 bool IsMultiplyAdd(std::string_view name) {
   return StartsWithAny(name, {"vfmadd", "vfmsub", "vfnmadd", "vfnmsub", "fmla", "fmls", "fmadd", "fmsub", "fnmadd"}) ||
-         name.ends_with("mmla");
+         name == "vpmaddwd" || name.ends_with("mmla");
 }
 bool IsUnfused(std::string_view name) {
   return StartsWithAny(name, {"vmulp", "vmuls", "vaddp", "vadds", "fmul", "fadd"});

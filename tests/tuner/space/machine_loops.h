@@ -10,7 +10,7 @@ namespace hone::testing {
 // Instructions between a label and the last branch back to it, where no loop with multiply-adds is inside. Counts are
 // of instructions on vectors and on scalars in vector registers.
 struct MachineLoop {
-  int multiply_adds = 0;             // fused, and those of matrices
+  int multiply_adds = 0;             // fused, of pairs of integers, and those of matrices
   int unfused = 0;                   // multiplications, and additions, of floats by themselves
   int to_stack = 0, from_stack = 0;  // vectors stored in the function's frame, and read from it (operands count)
   int branches = 0;                  // the one back included

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "compiler/ir/annotations.h"
+#include "compiler/support/check.h"
 #include "compiler/te/te.h"
 #include "compiler/topi/conv.h"
 #include "tests/compiler/schedule/workloads.h"
@@ -127,6 +128,21 @@ TEST(NestModel, RefusesWhatDoesNotFitTheRegisters) {
   const Product product(96, 128, 64);
   EXPECT_TRUE(product.Cost(product.Plan(14, 2)).has_value());
   EXPECT_FALSE(product.Cost(product.Plan(16, 2)).has_value()) << "32 accumulators, and nothing for the operands";
+}
+
+// An instruction that multiplies and does not add leaves its products in a register.
+TEST(NestModel, ProductsThatAreAddedAfterwardsTakeARegister) {
+  const Product product(96, 128, 64);
+  NestShape shape{.panels = {1}};
+  shape.dot_operand = 1;
+  const auto fits = [&](const char* feature, int64_t rows, int64_t vectors) {
+    shape.dot = FindDotProduct({kInt32, DType::UInt(8), DType::Int(8), 96, 128, 64}, {feature});
+    HONE_CHECK(shape.dot.has_value());
+    return product.Cost(product.Plan(rows, vectors), shape).has_value();
+  };
+  EXPECT_TRUE(fits("avx512vnni", 30, 1)) << "30 sums, a vector of columns and one of a row";
+  EXPECT_FALSE(fits("avx512bw", 30, 1));
+  EXPECT_TRUE(fits("avx512bw", 14, 2)) << "28 sums, 2 vectors of columns, one of a row and one of products";
 }
 
 // Sums in tile registers: as many tiles as there are registers beside one for either factor, all of them whole; four of

@@ -116,7 +116,9 @@ bool NestModel::Legal(const NestPlan& plan, const Registers& registers) const {
   if (shape_.along == reduce_.back()) last = CeilDiv(last, plan.k_parts);
   if (last % (plan.unroll * shape_.depth()) != 0) return false;
   if (shape_.in_tiles()) return registers.accumulators + 2 <= kTileRegisters;  // one for either factor
-  return registers.accumulators + registers.held + 1 <= target_.vector_registers;
+  // An element of a row, and a product that is added to its sum by an instruction of its own.
+  const int on_their_way = shape_.dot.has_value() && shape_.dot->instruction->adds ? 2 : 1;
+  return registers.accumulators + registers.held + on_their_way <= target_.vector_registers;
 }
 
 NestModel::Registers NestModel::RegistersOf(const NestPlan& plan, const Sizes& inner) const {
