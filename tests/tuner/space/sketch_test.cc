@@ -24,6 +24,7 @@
 #include "tests/compiler/schedule/workloads.h"
 #include "tests/tuner/space/extra_workloads.h"
 #include "tests/tuner/space/legal_choice.h"
+#include "tests/tuner/space/sketch_start.h"
 #include "tuner/space/default_schedule.h"
 #include "tuner/space/generator.h"
 
@@ -37,8 +38,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsSubsetOf;
 using ::testing::Not;
-
-SpaceOptions Options(int threads = 2) { return {*ParseTarget("cpu:x86-64-v4"), threads, NumericLevel::kStrict}; }
+using testing::SketchOptions;
+using testing::SketchStart;
 
 PrimFunc Larger(const std::string& name) {
   for (const testing::SmallWorkload& workload : testing::LargerWorkloads()) {
@@ -48,27 +49,8 @@ PrimFunc Larger(const std::string& name) {
   return {};
 }
 
-// A workload with the sketch that nothing was decided about.
-struct Start {
-  explicit Start(const PrimFunc& func, int threads = 2)
-      : info(*AnalyzeWorkload(func)),
-        fusion(info),
-        context{&info, &fusion, Options().target, UsualMachine(Options().target), threads} {
-    sketch.blocks.resize(info.blocks.size());
-  }
-  std::vector<Sketch> Offer(const std::unique_ptr<SketchRule>& rule, const std::string& block) const {
-    const int index = info.Find(block);
-    EXPECT_GE(index, 0) << block;
-    return rule->Offer(context, sketch, index);
-  }
-  WorkloadInfo info;
-  BlockFusion fusion;
-  SketchContext context;
-  Sketch sketch;
-};
-
 std::vector<std::string> NamesOf(const PrimFunc& func, int threads = 2) {
-  const auto generators = Generators(func, Options(threads));
+  const auto generators = Generators(func, SketchOptions(threads));
   EXPECT_TRUE(generators.ok()) << generators.status();
   std::vector<std::string> names;
   for (const auto& generator : *generators) {
@@ -77,33 +59,9 @@ std::vector<std::string> NamesOf(const PrimFunc& func, int threads = 2) {
   return names;
 }
 
-constexpr DType kUInt8 = DType::UInt(8), kInt8 = DType::Int(8), kInt16 = DType::Int(16);
-
-// Two operands that are parts of one tensor stay two: the one whose elements are apart is worth a copy.
-TEST(BlockFusion, OperandsOfOneTensorStayApart) {
-  const te::Tensor both = te::Placeholder({7, 4, 37}, kFloat32, "qk");
-  const te::Tensor keys = topi::StridedSlice(both, {2}, {4}, {1}, {1}, "keys"),
-                   queries = topi::StridedSlice(both, {0}, {2}, {1}, {1}, "queries");
-  const te::Tensor scores = topi::BatchMatmulInOrder(queries, {1, 0, 2}, keys, {1, 2, 0}, {0, 1, 2});
-  const Start start(te::CreatePrimFunc({both}, {scores}, "main"));
-  EXPECT_TRUE(start.fusion.IsInlined(start.info.Find("queries")));
-  EXPECT_FALSE(start.fusion.IsInlined(start.info.Find("keys")));
-}
-
-// An instruction takes operands of the type that they have in memory.
-TEST(BlockFusion, ConversionsStayOutsideOfSums) {
-  const te::Tensor bytes = te::Placeholder({9, 16}, kUInt8, "a"), b = te::Placeholder({16, 64}, kInt16, "b");
-  const te::Tensor wide = topi::Cast(bytes, kInt16, "wide");
-  const PrimFunc func = te::CreatePrimFunc({bytes, b}, {topi::Dense(wide, b)}, "main");
-  const Start start(func);
-  EXPECT_FALSE(start.fusion.IsInlined(start.info.Find("wide")));
-  const Trace trace = *DefaultTrace(func, {*ParseTarget("cpu:x86-64-v3"), 2});
-  EXPECT_THAT(OriginOf(trace)->generator, HasSubstr("dot2_s16s16_s32(dense)"));
-}
-
 // The program of a sketch with the choice that its draft likes best.
 PrimFunc BestOf(const PrimFunc& func, const std::string& name, int threads = 2) {
-  const auto generators = Generators(func, Options(threads));
+  const auto generators = Generators(func, SketchOptions(threads));
   for (const auto& generator : *generators) {
     if (generator->name() != name) continue;
     const absl::StatusOr<Schedule> schedule = generator->Build(*BestByDraft(*generator));
@@ -116,7 +74,7 @@ PrimFunc BestOf(const PrimFunc& func, const std::string& name, int threads = 2) 
 
 // The program of a sketch with one knob set, the others as the draft likes them then.
 PrimFunc ProgramWith(const PrimFunc& func, const std::string& name, const std::string& knob, int64_t value) {
-  const auto generators = Generators(func, Options());
+  const auto generators = Generators(func, SketchOptions());
   for (const auto& generator : *generators) {
     if (generator->name() != name) continue;
     const std::optional<Choice> choice = FitChoice(*generator, {name, {}, {value}, {knob}});
@@ -157,109 +115,8 @@ TEST(SketchRules, AreAskedInThisOrder) {
                                  "pieces", "locate", "own_nest", "parallel"));
 }
 
-// ---- Dot
-
-struct DotCase {
-  const char* name;
-  const char* target;
-  DType left, right;
-  int64_t n, k;
-  const char* intrinsic;  // "": none
-  int64_t lanes;
-};
-class DotRuleTest : public ::testing::TestWithParam<DotCase> {};
-TEST_P(DotRuleTest, TakesTheInstructionThatAddsMost) {
-  const DotCase& c = GetParam();
-  const te::Tensor a = te::Placeholder({9, c.k}, c.left, "a"), b = te::Placeholder({c.k, c.n}, c.right, "b");
-  Start start(te::CreatePrimFunc({a, b}, {topi::Dense(a, b)}, "main"));
-  start.context.target = *ParseTarget(c.target);
-  const std::vector<Sketch> offers = start.Offer(MakeDotRule(), "dense");
-  if (*c.intrinsic == '\0') {
-    EXPECT_TRUE(offers.empty());
-    return;
-  }
-  ASSERT_EQ(offers.size(), 1u);
-  const SketchBlock& block = offers[0].blocks[0];
-  ASSERT_TRUE(block.dot.has_value());
-  EXPECT_EQ(block.dot->intrinsic->name, c.intrinsic);
-  EXPECT_EQ(block.dot->lanes, c.lanes);
-  EXPECT_THAT(block.panels, ElementsAre(block.dot_operand));
-  EXPECT_EQ(start.info.blocks[0].reads[static_cast<size_t>(block.dot_operand)].buffer.name(), "b");
-}
-INSTANTIATE_TEST_SUITE_P(
-    Cases, DotRuleTest,
-    ::testing::Values(
-        DotCase{"Vnni", "cpu:x86-64-v4+avx512vnni", kUInt8, kInt8, 64, 16, "dot4_u8s8_s32", 16},
-        DotCase{"NarrowVectorsWhereTheyDivide", "cpu:x86-64-v4+avx512vnni", kUInt8, kInt8, 40, 16, "dot4_u8s8_s32", 8},
-        DotCase{"PairsOfSigned", "cpu:x86-64-v4+avx512vnni", kInt8, kInt8, 64, 16, "dot2_s8s8_s32", 16},
-        DotCase{"PairsOnAvx512", "cpu:x86-64-v4", kUInt8, kInt8, 64, 16, "dot2_u8s8_s32", 16},
-        DotCase{"PairsOnAvx2", "cpu:x86-64-v3", kUInt8, kInt8, 64, 16, "dot2_u8s8_s32", 8},
-        DotCase{"VnniOnAvx2", "cpu:x86-64-v3+avxvnni", kUInt8, kInt8, 64, 16, "dot4_u8s8_s32", 8},
-        DotCase{"RowsThatFillNoTile", "cpu:x86-64-v4+avx512vnni+amx-tile+amx-int8", kUInt8, kInt8, 64, 16,
-                "dot4_u8s8_s32", 16},
-        DotCase{"Tiles", "cpu:x86-64-v4+avx512vnni+amx-tile+amx-int8", kUInt8, kInt8, 64, 64, "mma4_u8s8_s32", 16},
-        DotCase{"Sdot", "cpu:cortex-a76", kInt8, kInt8, 64, 16, "dot4_s8s8_s32", 4},
-        DotCase{"SdotOfNeoverseN1", "cpu:neoverse-n1", kInt8, kInt8, 64, 16, "dot4_s8s8_s32", 4},
-        DotCase{"NoUsdot", "cpu:cortex-a76", kUInt8, kInt8, 64, 16, "", 0},  // graph/passes/int8_products.cc
-        DotCase{"Usdot", "cpu:neoverse-n2", kUInt8, kInt8, 64, 16, "dot4_u8s8_s32", 4},
-        DotCase{"NoInstruction", "cpu:cortex-a72", kInt8, kInt8, 64, 16, "", 0},
-        DotCase{"NoWholeGroups", "cpu:x86-64-v4+avx512vnni", kUInt8, kInt8, 64, 15, "", 0},
-        DotCase{"NoWholeVectors", "cpu:x86-64-v4+avx512vnni", kUInt8, kInt8, 37, 16, "", 0},
-        DotCase{"OtherTypes", "cpu:x86-64-v4+avx512vnni", kFloat32, kFloat32, 64, 16, "", 0}),
-    [](const auto& info) { return std::string(info.param.name); });
-
-// No candidate can be faster than the lower bound, which goes by operations in the time of float32's.
-TEST(DotRule, FasterProductsAreFewerOperations) {
-  const auto least = [](const char* target, DType left = kUInt8) {
-    const te::Tensor a = te::Placeholder({64, 256}, left, "a"), b = te::Placeholder({256, 64}, kInt8, "b");
-    return *LeastFlop(te::CreatePrimFunc({a, b}, {topi::Dense(a, b)}, "main"), {*ParseTarget(target), 1});
-  };
-  const double plain = least("cpu:cortex-a72");
-  EXPECT_EQ(plain, 2.0 * 64 * 64 * 256);
-  EXPECT_EQ(least("cpu:cortex-a76"), plain) << "no instruction for bytes of both signs";
-  EXPECT_EQ(least("cpu:cortex-a76", kInt8), plain / 4);
-  EXPECT_EQ(least("cpu:x86-64-v4+avx512vnni"), plain / 4);
-  EXPECT_EQ(least("cpu:x86-64-v3"), plain / 2) << "pairs; their sums may run beside them";
-  EXPECT_LT(least("cpu:x86-64-v4+avx512vnni+amx-tile+amx-int8"), plain / 16);
-}
-
-TEST(DotRule, TakesRowsThatBeginAnywhere) {  // pixels of an image that is read as a matrix
-  const te::Tensor image = te::Placeholder({3, 5, 16}, kUInt8, "a"), b = te::Placeholder({16, 64}, kInt8, "b");
-  const te::Tensor rows = topi::Reshape(image, {15, 16}, "rows");
-  const PrimFunc func = te::CreatePrimFunc({image, b}, {topi::Dense(rows, b)}, "main");
-  const Trace trace = *DefaultTrace(func, {*ParseTarget("cpu:x86-64-v3"), 2});
-  EXPECT_THAT(OriginOf(trace)->generator, HasSubstr("dot2_u8s8_s32(dense)"));
-}
-
-TEST(DotRule, TakesInt8WhereMinimalFilteringWouldDo) {  // as graphs have it where there is no usdot
-  const te::Tensor x = te::Placeholder({1, 14, 14, 32}, kInt8, "x"), w = te::Placeholder({3, 3, 32, 64}, kInt8, "w");
-  const te::Tensor y = topi::Conv(x, w, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1, -128}, "conv2d");
-  const PrimFunc func = te::CreatePrimFunc({x, w}, {y}, "main", {{"constants", std::vector<int64_t>{1}}});
-  for (const char* cpu : {"cpu:cortex-a76", "cpu:cortex-a78", "cpu:neoverse-n1"}) {
-    EXPECT_THAT(OriginOf(*DefaultTrace(func, {*ParseTarget(cpu), 2}))->generator, HasSubstr("dot4_s8s8_s32(conv2d)"));
-  }
-}
-
-TEST(DotRule, TakesSmallMatricesOfWholeRows) {
-  const auto generator = [](int64_t rows, DType left, DType right) {
-    const te::Tensor a = te::Placeholder({rows, 32}, left, "a"), b = te::Placeholder({32, 64}, right, "b");
-    const PrimFunc func = te::CreatePrimFunc({a, b}, {topi::Dense(a, b)}, "main");
-    return OriginOf(*DefaultTrace(func, {*ParseTarget("cpu:neoverse-n2"), 2}))->generator;
-  };
-  EXPECT_THAT(generator(12, kUInt8, kInt8), HasSubstr("mma8_u8s8_s32(dense)"));
-  EXPECT_THAT(generator(12, kInt8, kInt8), HasSubstr("mma8_s8s8_s32(dense)"));
-  EXPECT_THAT(generator(9, kUInt8, kInt8), HasSubstr("dot4_u8s8_s32(dense)"));
-}
-
-TEST(DotRule, LeavesTransposedRowsAlone) {  // elements of a group are apart
-  const te::Tensor a = te::Placeholder({2, 16, 9}, kUInt8, "a"), b = te::Placeholder({2, 16, 64}, kInt8, "b");
-  Start start(te::CreatePrimFunc({a, b}, {topi::BatchMatmul(a, b, true)}, "main"));
-  start.context.target = *ParseTarget("cpu:x86-64-v4+avx512vnni");
-  EXPECT_TRUE(start.Offer(MakeDotRule(), "batch_matmul").empty());
-}
-
 TEST(PackRule, TakesAConstantThatMovesWithTheVectors) {
-  const Start start(testing::DenseRelu(8, 64, 16));
+  const SketchStart start(testing::DenseRelu(8, 64, 16));
   const std::vector<Sketch> offers = start.Offer(MakePackRule(), "C");
   ASSERT_EQ(offers.size(), 1u);
   EXPECT_EQ(offers[0].at(start.info.Find("C")).panels.size(), 1u);
@@ -267,13 +124,13 @@ TEST(PackRule, TakesAConstantThatMovesWithTheVectors) {
 }
 
 TEST(PackRule, LeavesWhatNoRowsShareAndBlocksWithoutTiles) {
-  EXPECT_TRUE(Start(testing::Matmul(1, 64, 16)).Offer(MakePackRule(), "C").empty()) << "B is read once";
-  EXPECT_TRUE(Start(testing::TwoElementwise(8, 64)).Offer(MakePackRule(), "B").empty());
+  EXPECT_TRUE(SketchStart(testing::Matmul(1, 64, 16)).Offer(MakePackRule(), "C").empty()) << "B is read once";
+  EXPECT_TRUE(SketchStart(testing::TwoElementwise(8, 64)).Offer(MakePackRule(), "B").empty());
 }
 
 TEST(PackRule, AsksTheTileWhetherToCopyAVariableOperandThatLiesRight) {
   const PrimFunc func = testing::Matmul(48, 64, 16);
-  const Start start(func);
+  const SketchStart start(func);
   const std::vector<Sketch> offers = start.Offer(MakePackRule(), "C");
   ASSERT_EQ(offers.size(), 1u);
   EXPECT_THAT(offers[0].at(0).panels, ElementsAre(1)) << "B moves with the vectors";
@@ -285,7 +142,7 @@ TEST(PackRule, AsksTheTileWhetherToCopyAVariableOperandThatLiesRight) {
 
 TEST(PackRule, PacksAVariableOperandThatLiesAcross) {
   const PrimFunc func = Larger("scores");
-  const Start start(func);
+  const SketchStart start(func);
   const std::vector<Sketch> offers = start.Offer(MakePackRule(), "batch_matmul");
   ASSERT_EQ(offers.size(), 2u) << "packed, and as it is";
   EXPECT_THAT(offers[0].choices, ElementsAre("pack(batch_matmul.k)"));
@@ -297,7 +154,7 @@ TEST(PackRule, PacksAVariableOperandThatLiesAcross) {
 }
 
 TEST(CutRule, CutsALongReductionIntoBlocks) {
-  const Start start(Larger("long_dense_relu"));
+  const SketchStart start(Larger("long_dense_relu"));
   const std::vector<Sketch> offers = start.Offer(MakeCutRule(), "C");
   ASSERT_EQ(offers.size(), 1u) << "how many blocks, one among them, is a size and not a shape";
   EXPECT_EQ(offers[0].at(0).cut, ReductionCut::kBlocks);
@@ -305,33 +162,33 @@ TEST(CutRule, CutsALongReductionIntoBlocks) {
 }
 
 TEST(CutRule, RunsVectorsAlongKWhereTheOperandsLieSo) {
-  const Start start(Larger("scores"));
+  const SketchStart start(Larger("scores"));
   const std::vector<Sketch> offers = start.Offer(MakeCutRule(), "batch_matmul");
   ASSERT_EQ(offers.size(), 1u) << "as it is, an operand would be gathered";
   EXPECT_EQ(offers[0].at(0).cut, ReductionCut::kLanes);
 }
 
 TEST(CutRule, LeavesShortReductions) {
-  for (const Sketch& offer : Start(testing::DenseRelu(8, 64, 16)).Offer(MakeCutRule(), "C")) {
+  for (const Sketch& offer : SketchStart(testing::DenseRelu(8, 64, 16)).Offer(MakeCutRule(), "C")) {
     EXPECT_EQ(offer.at(0).cut, ReductionCut::kNone);
   }
 }
 
 TEST(FuseConsumerRule, TakesTheOnlyReaderThatReadsInPlace) {
-  const Start start(testing::DenseRelu(8, 64, 16));
+  const SketchStart start(testing::DenseRelu(8, 64, 16));
   const std::vector<Sketch> offers = start.Offer(MakeFuseConsumerRule(), "C");
   ASSERT_EQ(offers.size(), 1u);
   EXPECT_EQ(offers[0].at(start.info.Find("C")).epilogue, start.info.Find("D"));
   EXPECT_EQ(offers[0].at(start.info.Find("D")).fate, SketchBlock::Fate::kTaken);
-  EXPECT_TRUE(Start(testing::Matmul(8, 64, 16)).Offer(MakeFuseConsumerRule(), "C").empty()) << "nobody reads it";
-  EXPECT_TRUE(Start(testing::Softmax(8, 64)).Offer(MakeFuseConsumerRule(), "sum").empty()) << "it is not tiled";
+  EXPECT_TRUE(SketchStart(testing::Matmul(8, 64, 16)).Offer(MakeFuseConsumerRule(), "C").empty()) << "nobody reads it";
+  EXPECT_TRUE(SketchStart(testing::Softmax(8, 64)).Offer(MakeFuseConsumerRule(), "sum").empty()) << "it is not tiled";
 }
 
 // ---- Inside
 
 // The sketch that computes the depthwise convolution in the pieces of the other.
 std::unique_ptr<Generator> InsideGenerator(const PrimFunc& func) {
-  auto generators = Generators(func, Options());
+  auto generators = Generators(func, SketchOptions());
   EXPECT_TRUE(generators.ok()) << generators.status();
   for (auto& generator : *generators) {
     if (generator->name().starts_with("sketch:") && generator->name().find("inside(") != std::string::npos)
@@ -380,9 +237,10 @@ TEST(InsideRule, TakesPiecesThatAreAllAlike) {
 }
 
 TEST(TileRule, GoesByTheReadsOfTheBlock) {
-  EXPECT_EQ(Start(testing::Matmul(8, 64, 16)).Offer(MakeTileRule(), "C").size(), 1u);
-  EXPECT_TRUE(Start(testing::Softmax(8, 64)).Offer(MakeTileRule(), "sum").empty()) << "nothing lies along its results";
-  EXPECT_TRUE(Start(testing::TwoElementwise(8, 64)).Offer(MakeTileRule(), "B").empty()) << "it does not reduce";
+  EXPECT_EQ(SketchStart(testing::Matmul(8, 64, 16)).Offer(MakeTileRule(), "C").size(), 1u);
+  EXPECT_TRUE(SketchStart(testing::Softmax(8, 64)).Offer(MakeTileRule(), "sum").empty())
+      << "nothing lies along its results";
+  EXPECT_TRUE(SketchStart(testing::TwoElementwise(8, 64)).Offer(MakeTileRule(), "B").empty()) << "it does not reduce";
 }
 
 TEST(TileRule, AsksForColdConstantsAPanelAhead) {
@@ -405,7 +263,7 @@ TEST(TileRule, AsksForColdConstantsAheadInAStream) {
 // A variable with one iteration in the tile has no loop there that k could be taken for.
 TEST(TileRule, UnrollsTheReductionOfLowTiles) {
   const PrimFunc func = testing::DenseRelu(8, 64, 48);
-  const auto generators = Generators(func, Options());
+  const auto generators = Generators(func, SketchOptions());
   for (const auto& generator : *generators) {
     if (generator->name() != "sketch:pack(C.B),tile(C)") continue;
     const std::optional<Choice> choice =
@@ -418,13 +276,13 @@ TEST(TileRule, UnrollsTheReductionOfLowTiles) {
 }
 
 TEST(RowsRule, JoinsReductionsOfARowWithTheirReader) {
-  const Start start(testing::Softmax(8, 64));
+  const SketchStart start(testing::Softmax(8, 64));
   const std::vector<Sketch> offers = start.Offer(MakeRowsRule(), "softmax");
   ASSERT_EQ(offers.size(), 2u);
   for (const SketchBlock& block : offers[0].blocks) EXPECT_EQ(block.fate, SketchBlock::Fate::kTaken);
   EXPECT_TRUE(start.Offer(MakeRowsRule(), "max").empty()) << "a reduction leads no rows";
-  EXPECT_TRUE(Start(testing::ThreeStages(8, 8)).Offer(MakeRowsRule(), "out").empty()) << "nothing reduces";
-  EXPECT_TRUE(Start(testing::Softmax(1, 64)).Offer(MakeRowsRule(), "softmax").empty()) << "one row is no loop";
+  EXPECT_TRUE(SketchStart(testing::ThreeStages(8, 8)).Offer(MakeRowsRule(), "out").empty()) << "nothing reduces";
+  EXPECT_TRUE(SketchStart(testing::Softmax(1, 64)).Offer(MakeRowsRule(), "softmax").empty()) << "one row is no loop";
 }
 
 TEST(RowsRule, LeavesOneParallelLoop) {
@@ -448,15 +306,15 @@ TEST(RowsRule, ComputesElementsWhereAReductionTakesThem) {
 }
 
 TEST(PiecesRule, CutsALongReductionToFewValues) {
-  EXPECT_EQ(Start(Larger("long_sum")).Offer(MakePiecesRule(), "sum").size(), 2u);
-  EXPECT_TRUE(Start(Larger("long_sum"), 1).Offer(MakePiecesRule(), "sum").empty()) << "one thread";
-  EXPECT_TRUE(Start(testing::Softmax(8, 64)).Offer(MakePiecesRule(), "sum").empty()) << "short, and rows enough";
+  EXPECT_EQ(SketchStart(Larger("long_sum")).Offer(MakePiecesRule(), "sum").size(), 2u);
+  EXPECT_TRUE(SketchStart(Larger("long_sum"), 1).Offer(MakePiecesRule(), "sum").empty()) << "one thread";
+  EXPECT_TRUE(SketchStart(testing::Softmax(8, 64)).Offer(MakePiecesRule(), "sum").empty()) << "short, and rows enough";
   const PrimFunc pieces = BestOf(Larger("long_sum"), "sketch:pieces(sum)");
   EXPECT_EQ(LoopsOfKind(pieces, ForKind::kParallel), 1);
 }
 
 TEST(LocateRule, IsForWhatATileAloneReads) {
-  const Start start(testing::ConvBiasResidualRelu({9, 9, 4, 32}));
+  const SketchStart start(testing::ConvBiasResidualRelu({9, 9, 4, 32}));
   EXPECT_TRUE(start.Offer(MakeLocateRule(), "pad").empty()) << "its reader is not tiled yet";
   const std::vector<Sketch> tiled = start.Offer(MakeTileRule(), "conv");
   ASSERT_EQ(tiled.size(), 1u);
@@ -500,7 +358,7 @@ TEST(LocateRule, PadsVectorsOfEverySecondElementInTheTile) {
 
 // Four rows of seven pixels with all taps in straight code: 28 results, and most of 54 vectors are read again.
 TEST(LocateRule, MasksNoMoreVectorsThanRegistersHold) {
-  const auto generators = Generators(Larger("padded_depthwise"), Options());
+  const auto generators = Generators(Larger("padded_depthwise"), SketchOptions());
   ASSERT_TRUE(generators.ok());
   const auto is_it = [](const auto& generator) { return generator->name() == "sketch:tile(depthwise_conv2d)"; };
   const auto sketch = std::find_if(generators->begin(), generators->end(), is_it);
@@ -524,14 +382,14 @@ TEST(LocateRule, MasksNoMoreVectorsThanRegistersHold) {
 }
 
 TEST(OwnNestRule, TakesWhatIsLeft) {
-  const Start start(testing::Softmax(8, 64));
+  const SketchStart start(testing::Softmax(8, 64));
   for (const char* block : {"max", "sum", "softmax"})
     EXPECT_EQ(start.Offer(MakeOwnNestRule(), block).size(), 1u) << block;
 }
 
 TEST(OwnNestRule, UsesUpLinesThatLieAcrossTheVector) {
   const auto across = [](const PrimFunc& func) {
-    const auto generators = Generators(func, Options());
+    const auto generators = Generators(func, SketchOptions());
     for (const auto& generator : *generators) {
       for (const Knob& knob : generator->knobs()) {
         if (knob.name.ends_with(".across")) return knob.candidates;
@@ -543,13 +401,13 @@ TEST(OwnNestRule, UsesUpLinesThatLieAcrossTheVector) {
   EXPECT_THAT(across(testing::TwoElementwise(70, 70)), ElementsAre()) << "nothing lies across";
   const te::Tensor x = te::Placeholder(te::Shape({3136, 256}), kFloat32, "x");
   const PrimFunc large = te::CreatePrimFunc({x}, {topi::Transpose(x, {1, 0})}, "main");
-  const absl::StatusOr<Trace> trace = DefaultTrace(large, Options());
+  const absl::StatusOr<Trace> trace = DefaultTrace(large, SketchOptions());
   ASSERT_TRUE(trace.ok()) << trace.status();
   EXPECT_THAT(ToText(*trace), HasSubstr("reorder"));
 }
 
 TEST(ParallelRule, IsForTilesAndThreads) {
-  const Start two(testing::Matmul(8, 64, 16)), one(testing::Matmul(8, 64, 16), 1);
+  const SketchStart two(testing::Matmul(8, 64, 16)), one(testing::Matmul(8, 64, 16), 1);
   const std::vector<Sketch> tiled = two.Offer(MakeTileRule(), "C");
   EXPECT_EQ(MakeParallelRule()->Offer(two.context, tiled[0], 0).size(), 1u);
   EXPECT_TRUE(MakeParallelRule()->Offer(one.context, tiled[0], 0).empty());
@@ -585,7 +443,7 @@ TEST(Sketches, GoByTheBlocksAlone) {
 }
 
 TEST(Sketches, KnobsHaveNamesOfTheirOwnAndCandidates) {
-  const auto generators = Generators(testing::ConvBiasResidualRelu({9, 9, 4, 32}), Options());
+  const auto generators = Generators(testing::ConvBiasResidualRelu({9, 9, 4, 32}), SketchOptions());
   ASSERT_TRUE(generators.ok());
   for (const auto& generator : *generators) {
     std::vector<std::string> names;
@@ -599,7 +457,7 @@ TEST(Sketches, KnobsHaveNamesOfTheirOwnAndCandidates) {
 }
 
 TEST(Sketches, RefuseAChoiceThatTheDraftRefuses) {
-  const auto generators = Generators(testing::Matmul(64, 256, 64), Options());
+  const auto generators = Generators(testing::Matmul(64, 256, 64), SketchOptions());
   ASSERT_TRUE(generators.ok());
   const Generator& generator = *(*generators)[0];
   Choice most;
