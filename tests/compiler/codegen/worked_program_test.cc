@@ -44,8 +44,9 @@ sch.reverse_compute_at(block_C, j0)
 sch.decompose_reduction(block_Y, k)
 )";
 
-// The order of loops alone gains nothing: a loop is unrolled or vectorised where the schedule says it and not elsewhere.
-// What was reordered can be said to be: columns stand side by side, where sums of one element depend on each other.
+// The order of loops alone gains nothing: a loop is unrolled or vectorised where the schedule says it and not
+// elsewhere. What was reordered can be said to be: columns stand side by side, where sums of one element depend on each
+// other.
 constexpr char kVectorized[] = "sch.vectorize(j1)\n";
 
 // The published text but for the order in which the second block names what it reads.
