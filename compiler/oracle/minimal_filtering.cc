@@ -267,7 +267,7 @@ class FilteringBound {
     roundings_ = growth + 1 + Roundings(filtering.outputs);
   }
 
-  // What OfOutput reads. Each row of a transform is a nest of its own, in which its coefficients are constants.
+  // What OfOutput reads. A transform of rows or of columns is straight code, in which its coefficients are constants.
   std::vector<Stmt> Statements(const Buffer& x, std::vector<Buffer>& allocs) {
     const Buffer gathered = Tensor("tiles", reach_, reach_, tiles_, of_x_, allocs);
     const Buffer rows = Tensor("input_rows", reach_, reach_, tiles_, of_x_, allocs);
@@ -280,13 +280,11 @@ class FilteringBound {
     for (size_t d = 1; d < Rank(product); ++d) shape.push_back(product.shape()[d]);
     output_rows_ = allocs.emplace_back(Name("output_rows"), kF64, std::move(shape));
     std::vector<Stmt> stmts, of_row = {Gather(row, x, gathered)};
-    for (int64_t i = 0; i < reach_; ++i) of_row.push_back(InputRow(i, gathered, rows, sizes));
-    for (int64_t j = 0; j < reach_; ++j) of_row.push_back(Input(j, rows, sizes, input));
+    of_row.push_back(InputRows(gathered, rows, sizes));
+    of_row.push_back(Input(rows, sizes, input));
     of_row.push_back(Product(input, taps, product));
-    for (int64_t p = 0; p < filtering_.tile; ++p) of_row.push_back(OutputRow(row, p, product));
-    for (int64_t i = 0; i < reach_; ++i) {
-      for (int64_t j = 0; j < reach_; ++j) stmts.push_back(Taps(i, j, taps));
-    }
+    of_row.push_back(OutputRows(row, product));
+    stmts.push_back(Taps(taps, allocs));
     row.body = MakeSeq(std::move(of_row));
     stmts.push_back(Stmt::Make(std::move(row)));
     return stmts;
@@ -383,62 +381,102 @@ class FilteringBound {
         &tile_row);
   }
 
-  // Row i of B^T d, and of |B|^T |d|.
-  Stmt InputRow(int64_t i, const Buffer& from, const Buffer& rows, const Buffer& sizes) const {
+  // The rows of B^T d, and of |B|^T |d|.
+  Stmt InputRows(const Buffer& from, const Buffer& rows, const Buffer& sizes) const {
     return Nest(Name("input_rows"), ExtentsBehind(rows, 1), Rank(rows) - 1, [&](const std::vector<Expr>& v) {
-      std::vector<Expr> values, magnitudes;
-      for (int64_t k = 0; k < reach_; ++k) {
-        values.push_back(MakeLoad(from, Joined({IntConst(k)}, v)));
-        magnitudes.push_back(Magnitude(values.back()));
-      }
-      const std::vector<Expr> at = Joined({IntConst(i)}, v);
-      const size_t row = static_cast<size_t>(i);
-      return Body{Stmt(), MakeSeq({StoreTo(rows, at, RowTimes(filtering_.input[row], values)),
-                                   StoreTo(sizes, at, RowTimes(Magnitudes(filtering_.input)[row], magnitudes))})};
+      std::vector<Expr> values;
+      for (int64_t k = 0; k < reach_; ++k) values.push_back(MakeLoad(from, Joined({IntConst(k)}, v)));
+      return Body{Stmt(), Rows(filtering_.input, values, v, rows, sizes)};
     });
   }
-  // Column j of |V| + V' b / (k + a).
-  Stmt Input(int64_t j, const Buffer& rows, const Buffer& sizes, const Buffer& to) const {
+  // The columns of |V| + V' b / (k + a).
+  Stmt Input(const Buffer& rows, const Buffer& sizes, const Buffer& to) const {
     std::vector<int64_t> extents = ExtentsBehind(to, 2);
     extents.insert(extents.begin(), reach_);
     return Nest(Name("input"), extents, extents.size(), [&](const std::vector<Expr>& v) {
-      const auto at = [&](int64_t column) { return Joined({v[0], IntConst(column)}, std::span(v).subspan(1)); };
-      std::vector<Expr> values, magnitudes;
-      for (int64_t l = 0; l < reach_; ++l) {
-        values.push_back(MakeLoad(rows, at(l)));
-        magnitudes.push_back(MakeLoad(sizes, at(l)));
-      }
-      return Body{Stmt(), StoreTo(to, at(j), WithOwnError(filtering_.input, j, values, magnitudes))};
+      const std::span<const Expr> rest = std::span(v).subspan(1);
+      return Body{Stmt(), Columns(filtering_.input, rows, sizes, v[0], rest, to, rest)};
     });
   }
-  // |U| + U' g / (k + a) at (i, j).
-  Stmt Taps(int64_t i, int64_t j, const Buffer& to) const {
-    return Nest(Name("taps"), ExtentsBehind(to, 2), Rank(to) - 2, [&](const std::vector<Expr>& v) {
-      std::map<size_t, Expr> at;
-      for (size_t d = 0; d < of_weights_.size(); ++d) at[of_weights_[d]] = v[d];
-      std::vector<Expr> values, magnitudes;
-      for (int64_t column = 0; column < kTaps; ++column) {
-        at[window_.columns.tap] = IntConst(column);
-        std::vector<Expr> taps, sizes;
-        for (int64_t row = 0; row < kTaps; ++row) {
-          at[window_.rows.tap] = IntConst(row);
-          std::vector<Expr> indices;
-          for (const Expr& index : window_.weights_indices) indices.push_back(At(index, window_, at));
-          taps.push_back(AsReal(MakeLoad(window_.weights, std::move(indices))));
-          sizes.push_back(Magnitude(taps.back()));
-        }
-        values.push_back(RowTimes(filtering_.taps[static_cast<size_t>(i)], taps));
-        magnitudes.push_back(RowTimes(Magnitudes(filtering_.taps)[static_cast<size_t>(i)], sizes));
-      }
-      return Body{Stmt(), StoreTo(to, Joined({IntConst(i), IntConst(j)}, v),
-                                  WithOwnError(filtering_.taps, j, values, magnitudes))};
-    });
+  // The rows of G g, and of |G| |g|, of one channel where the weights have channels: v begins with its number then.
+  Stmt TapRows(const For* channel, const Buffer& rows, const Buffer& sizes) const {
+    return Nest(
+        Name("tap_rows"), ExtentsBehind(rows, 1), Rank(rows) - 1,
+        [&](const std::vector<Expr>& v) {
+          const std::span<const Expr> place = std::span(v).subspan(channel == nullptr ? 0 : 1);
+          std::map<size_t, Expr> at;
+          for (size_t d = 0; d < of_weights_.size(); ++d) at[of_weights_[d]] = d == 0 ? v[0] : place[d];
+          at[window_.columns.tap] = place[0];
+          std::vector<Expr> values;
+          for (int64_t row = 0; row < kTaps; ++row) {
+            at[window_.rows.tap] = IntConst(row);
+            std::vector<Expr> indices;
+            for (const Expr& index : window_.weights_indices) indices.push_back(At(index, window_, at));
+            values.push_back(AsReal(MakeLoad(window_.weights, std::move(indices))));
+          }
+          return Body{Stmt(), Rows(filtering_.taps, values, place, rows, sizes)};
+        },
+        channel);
   }
-  Expr WithOwnError(const Matrix& matrix, int64_t row, const std::vector<Expr>& values,
-                    const std::vector<Expr>& magnitudes) const {
-    const size_t r = static_cast<size_t>(row);
-    return Magnitude(RowTimes(matrix[r], values)) +
-           RowTimes(Magnitudes(matrix)[r], magnitudes) * Real(Roundings(matrix) / roundings_);
+  // The columns of |U| + U' g / (k + a), of that channel.
+  Stmt TapColumns(const For* channel, const Buffer& rows, const Buffer& sizes, const Buffer& to) const {
+    std::vector<int64_t> extents = ExtentsBehind(rows, 2);
+    extents.insert(extents.begin(), reach_);
+    return Nest(
+        Name("taps"), extents, extents.size(),
+        [&](const std::vector<Expr>& v) {
+          const std::span<const Expr> place = std::span(v).subspan(channel == nullptr ? 0 : 1);
+          const std::span<const Expr> rest = place.subspan(1);
+          std::vector<Expr> others;
+          if (channel != nullptr) others.push_back(v[0]);
+          others = Joined(std::move(others), rest);
+          return Body{Stmt(), Columns(filtering_.taps, rows, sizes, place[0], rest, to, others)};
+        },
+        channel);
+  }
+  // All taps, a channel after the other, so that what is between their rows and columns is small.
+  Stmt Taps(const Buffer& to, std::vector<Buffer>& allocs) const {
+    const bool has_channels = !of_weights_.empty();
+    const std::vector<size_t> others(of_weights_.begin() + (has_channels ? 1 : 0), of_weights_.end());
+    const Buffer rows = Tensor("tap_rows", reach_, kTaps, {}, others, allocs);
+    const Buffer sizes = Tensor("tap_sizes", reach_, kTaps, {}, others, allocs);
+    For channel{.var = Var("channel"), .min = IntConst(0)};
+    if (has_channels) channel.extent = IntConst(window_.extent(of_weights_[0]));
+    const For* of_each = has_channels ? &channel : nullptr;
+    channel.body = MakeSeq({TapRows(of_each, rows, sizes), TapColumns(of_each, rows, sizes, to)});
+    return has_channels ? Stmt::Make(std::move(channel)) : channel.body;
+  }
+  // Each row of a matrix times the values, and of its magnitudes times theirs, at [row, place].
+  static Stmt Rows(const Matrix& matrix, const std::vector<Expr>& values, std::span<const Expr> place,
+                   const Buffer& rows, const Buffer& sizes) {
+    std::vector<Expr> magnitudes;
+    for (const Expr& value : values) magnitudes.push_back(Magnitude(value));
+    const Matrix of_sizes = Magnitudes(matrix);
+    std::vector<Stmt> stores;
+    for (size_t i = 0; i < matrix.size(); ++i) {
+      const std::vector<Expr> at = Joined({IntConst(static_cast<int64_t>(i))}, place);
+      stores.push_back(StoreTo(rows, at, RowTimes(matrix[i], values)));
+      stores.push_back(StoreTo(sizes, at, RowTimes(of_sizes[i], magnitudes)));
+    }
+    return MakeSeq(std::move(stores));
+  }
+  // From rows at [row, .., from], each column in magnitude with its own error, at [row, column, to].
+  Stmt Columns(const Matrix& matrix, const Buffer& rows, const Buffer& sizes, const Expr& row,
+               std::span<const Expr> from, const Buffer& to, std::span<const Expr> others) const {
+    std::vector<Expr> values, magnitudes;
+    for (size_t column = 0; column < matrix[0].size(); ++column) {
+      const std::vector<Expr> at = Joined({row, IntConst(static_cast<int64_t>(column))}, from);
+      values.push_back(MakeLoad(rows, at));
+      magnitudes.push_back(MakeLoad(sizes, at));
+    }
+    const Matrix of_sizes = Magnitudes(matrix);
+    const Expr own = Real(Roundings(matrix) / roundings_);
+    std::vector<Stmt> stores;
+    for (size_t j = 0; j < matrix.size(); ++j) {
+      stores.push_back(StoreTo(to, Joined({row, IntConst(static_cast<int64_t>(j))}, others),
+                               Magnitude(RowTimes(matrix[j], values)) + RowTimes(of_sizes[j], magnitudes) * own));
+    }
+    return MakeSeq(std::move(stores));
   }
 
   Stmt Product(const Buffer& input, const Buffer& taps, const Buffer& to) const {
@@ -456,15 +494,20 @@ class FilteringBound {
                   StoreTo(to, place, MakeLoad(to, place) + MakeLoad(input, of_input) * MakeLoad(taps, of_taps))};
     });
   }
-  Stmt OutputRow(const For& tile_row, int64_t p, const Buffer& product) const {
+  Stmt OutputRows(const For& tile_row, const Buffer& product) const {
     return Nest(
         Name("output_rows"), ExtentsBehind(product, 1), Rank(product) - 1,
         [&](const std::vector<Expr>& v) {
           const std::span<const Expr> rest = std::span(v).subspan(1);
           std::vector<Expr> values;
           for (int64_t i = 0; i < reach_; ++i) values.push_back(MakeLoad(product, Joined({IntConst(i)}, rest)));
-          return Body{Stmt(), StoreTo(output_rows_, Joined({v[0], IntConst(p)}, rest),
-                                      RowTimes(Magnitudes(filtering_.outputs)[static_cast<size_t>(p)], values))};
+          const Matrix sizes = Magnitudes(filtering_.outputs);
+          std::vector<Stmt> stores;
+          for (size_t p = 0; p < sizes.size(); ++p) {
+            const std::vector<Expr> at = Joined({v[0], IntConst(static_cast<int64_t>(p))}, rest);
+            stores.push_back(StoreTo(output_rows_, at, RowTimes(sizes[p], values)));
+          }
+          return Body{Stmt(), MakeSeq(std::move(stores))};
         },
         &tile_row);
   }
