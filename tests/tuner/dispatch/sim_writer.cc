@@ -97,6 +97,8 @@ void SimWorld::WriteDown(const Commit& commit) {
     const AddMeasurement* result = std::get_if<AddMeasurement>(&write);
     if (result == nullptr || result->row.outcome.kind() != v1::OUTCOME_OK) continue;
     const TrialRow& trial = store_.trials().at(result->row.trial);
+    // A later job may measure a schedule again that an honest worker did not confirm: its two words count anew.
+    if (!trial.duel) honest_words_.erase({trial.key, trial.trace});
     if (!Named(ReporterFromText(result->row.worker).worker).lies) honest_words_.emplace(trial.key, trial.trace);
   }
   for (const Write& write : commit.writes) {
