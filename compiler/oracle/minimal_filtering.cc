@@ -279,15 +279,9 @@ class FilteringBound {
     std::vector<Expr> shape = {row.extent, IntConst(filtering_.tile)};
     for (size_t d = 1; d < Rank(product); ++d) shape.push_back(product.shape()[d]);
     output_rows_ = allocs.emplace_back(Name("output_rows"), kF64, std::move(shape));
-    std::vector<Stmt> stmts, of_row = {Gather(row, x, gathered)};
-    of_row.push_back(InputRows(gathered, rows, sizes));
-    of_row.push_back(Input(rows, sizes, input));
-    of_row.push_back(Product(input, taps, product));
-    of_row.push_back(OutputRows(row, product));
-    stmts.push_back(Taps(taps, allocs));
-    row.body = MakeSeq(std::move(of_row));
-    stmts.push_back(Stmt::Make(std::move(row)));
-    return stmts;
+    row.body = MakeSeq({Gather(row, x, gathered), InputRows(gathered, rows, sizes), Input(rows, sizes, input),
+                        Product(input, taps, product), OutputRows(row, product)});
+    return {Taps(taps, allocs), Stmt::Make(std::move(row))};
   }
 
   // The bound of the element with these spatial variables.
@@ -398,12 +392,12 @@ class FilteringBound {
       return Body{Stmt(), Columns(filtering_.input, rows, sizes, v[0], rest, to, rest)};
     });
   }
-  // The rows of G g, and of |G| |g|, of one channel where the weights have channels: v begins with its number then.
-  Stmt TapRows(const For* channel, const Buffer& rows, const Buffer& sizes) const {
+  // The rows of G g, and of |G| |g|, of one channel.
+  Stmt TapRows(const For& channel, const Buffer& rows, const Buffer& sizes) const {
     return Nest(
         Name("tap_rows"), ExtentsBehind(rows, 1), Rank(rows) - 1,
         [&](const std::vector<Expr>& v) {
-          const std::span<const Expr> place = std::span(v).subspan(channel == nullptr ? 0 : 1);
+          const std::span<const Expr> place = std::span(v).subspan(1);
           std::map<size_t, Expr> at;
           for (size_t d = 0; d < of_weights_.size(); ++d) at[of_weights_[d]] = d == 0 ? v[0] : place[d];
           at[window_.columns.tap] = place[0];
@@ -416,35 +410,38 @@ class FilteringBound {
           }
           return Body{Stmt(), Rows(filtering_.taps, values, place, rows, sizes)};
         },
-        channel);
+        &channel);
   }
   // The columns of |U| + U' g / (k + a), of that channel.
-  Stmt TapColumns(const For* channel, const Buffer& rows, const Buffer& sizes, const Buffer& to) const {
+  Stmt TapColumns(const For& channel, const Buffer& rows, const Buffer& sizes, const Buffer& to) const {
     std::vector<int64_t> extents = ExtentsBehind(rows, 2);
     extents.insert(extents.begin(), reach_);
     return Nest(
         Name("taps"), extents, extents.size(),
         [&](const std::vector<Expr>& v) {
-          const std::span<const Expr> place = std::span(v).subspan(channel == nullptr ? 0 : 1);
+          const std::span<const Expr> place = std::span(v).subspan(1);
           const std::span<const Expr> rest = place.subspan(1);
           std::vector<Expr> others;
-          if (channel != nullptr) others.push_back(v[0]);
+          if (!of_weights_.empty()) others.push_back(v[0]);
           others = Joined(std::move(others), rest);
           return Body{Stmt(), Columns(filtering_.taps, rows, sizes, place[0], rest, to, others)};
         },
-        channel);
+        &channel);
   }
-  // All taps, a channel after the other, so that what is between their rows and columns is small.
+  // All taps, one channel after the other, so that what is between their rows and columns is small. Channels are the
+  // first of the other variables; where there are none, all is one.
   Stmt Taps(const Buffer& to, std::vector<Buffer>& allocs) const {
-    const bool has_channels = !of_weights_.empty();
-    const std::vector<size_t> others(of_weights_.begin() + (has_channels ? 1 : 0), of_weights_.end());
+    std::vector<size_t> others = of_weights_;
+    int64_t channels = 1;
+    if (!others.empty()) {
+      channels = window_.extent(others.front());
+      others.erase(others.begin());
+    }
     const Buffer rows = Tensor("tap_rows", reach_, kTaps, {}, others, allocs);
     const Buffer sizes = Tensor("tap_sizes", reach_, kTaps, {}, others, allocs);
-    For channel{.var = Var("channel"), .min = IntConst(0)};
-    if (has_channels) channel.extent = IntConst(window_.extent(of_weights_[0]));
-    const For* of_each = has_channels ? &channel : nullptr;
-    channel.body = MakeSeq({TapRows(of_each, rows, sizes), TapColumns(of_each, rows, sizes, to)});
-    return has_channels ? Stmt::Make(std::move(channel)) : channel.body;
+    For channel{.var = Var("channel"), .min = IntConst(0), .extent = IntConst(channels)};
+    channel.body = MakeSeq({TapRows(channel, rows, sizes), TapColumns(channel, rows, sizes, to)});
+    return Stmt::Make(std::move(channel));
   }
   // Each row of a matrix times the values, and of its magnitudes times theirs, at [row, place].
   static Stmt Rows(const Matrix& matrix, const std::vector<Expr>& values, std::span<const Expr> place,

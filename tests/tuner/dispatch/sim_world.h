@@ -194,8 +194,9 @@ class SimWorld {
   std::map<std::string, int> build_deaths_;
   std::map<uint64_t, int> poison_deaths_;  // of workers, by the trial that they worked on
   std::map<TuningKey, Best> best_seen_;
-  std::set<std::pair<TuningKey, std::string>> honest_words_;  // candidates that one who does not lie has measured
-  std::map<uint64_t, std::pair<int64_t, int64_t>> pruned_;    // verified, failed; by task
+  // Candidates that one who does not lie has measured since a trial, and not a duel, began to.
+  std::set<std::pair<TuningKey, std::string>> honest_words_;
+  std::map<uint64_t, std::pair<int64_t, int64_t>> pruned_;  // verified, failed; by task
 };
 
 }  // namespace hone

@@ -152,20 +152,29 @@ TEST_P(HotLoops, KeepTheirSumsInRegisters) {
   EXPECT_TRUE(whole_tile) << "no loop has the " << of_tile << " multiply-adds of a tile";
 }
 
+struct Code {
+  std::string program;  // as text
+  std::vector<MachineLoop> loops;
+};
+// Of a workload that has no record.
+Code DefaultCode(const PrimFunc& workload, const Target& target, int threads) {
+  const absl::StatusOr<Trace> trace = DefaultTrace(workload, {.target = target, .threads = threads});
+  HONE_CHECK(trace.ok()) << trace.status();
+  const absl::StatusOr<Schedule> schedule = Replay(*trace, workload);
+  HONE_CHECK(schedule.ok()) << schedule.status();
+  const absl::StatusOr<std::string> assembly = CompileToAssembly(schedule->Program(), target, {.threads = threads});
+  HONE_CHECK(assembly.ok()) << assembly.status();
+  return {ToText(schedule->func()), testing::LoopsOfMultiplyAdds(*assembly)};
+}
+
 // Products of small matrices: nothing in the loop but them and the loads of their factors, two for a pair of rows.
 TEST(HotLoopsOfMatrices, KeepTheirSumsInRegisters) {
   const te::Tensor a = te::Placeholder({64, 256}, DType::UInt(8), "a"),
                    b = te::Placeholder({256, 128}, DType::Int(8), "b");
   const PrimFunc workload = te::CreatePrimFunc({a, b}, {topi::Dense(a, b)}, "main");
   const Target target = *ParseTarget("cpu:neoverse-n2");
-  const absl::StatusOr<Trace> trace = DefaultTrace(workload, {.target = target, .threads = 1});
-  ASSERT_TRUE(trace.ok()) << trace.status();
-  const absl::StatusOr<Schedule> schedule = Replay(*trace, workload);
-  ASSERT_TRUE(schedule.ok()) << schedule.status();
-  const absl::StatusOr<std::string> assembly = CompileToAssembly(schedule->Program(), target, {.threads = 1});
-  ASSERT_TRUE(assembly.ok()) << assembly.status();
-  const std::vector<MachineLoop> loops = testing::LoopsOfMultiplyAdds(*assembly);
-  ASSERT_FALSE(loops.empty()) << *assembly;
+  const auto [program, loops] = DefaultCode(workload, target, /*threads=*/1);
+  ASSERT_FALSE(loops.empty()) << program;
   for (const MachineLoop& loop : loops) {
     EXPECT_GE(loop.multiply_adds, 12) << loop.text;
     EXPECT_EQ(loop.to_stack + loop.from_stack, 0) << loop.text;
@@ -188,14 +197,8 @@ TEST_P(HotLoopsOfPairs, KeepTheirSumsInRegisters) {
   const te::Tensor c = topi::Dense(topi::Cast(a, DType::Int(16)), b);
   const PrimFunc workload = te::CreatePrimFunc({a, b}, {c}, "main", {{"constants", std::vector<int64_t>{1}}});
   const Target target = *ParseTarget(GetParam().target);
-  const absl::StatusOr<Trace> trace = DefaultTrace(workload, {.target = target, .threads = 2});
-  ASSERT_TRUE(trace.ok()) << trace.status();
-  const absl::StatusOr<Schedule> schedule = Replay(*trace, workload);
-  ASSERT_TRUE(schedule.ok()) << schedule.status();
-  const absl::StatusOr<std::string> assembly = CompileToAssembly(schedule->Program(), target, {.threads = 2});
-  ASSERT_TRUE(assembly.ok()) << assembly.status();
-  const std::vector<MachineLoop> loops = testing::LoopsOfMultiplyAdds(*assembly);
-  EXPECT_FALSE(loops.empty()) << *assembly;
+  const auto [program, loops] = DefaultCode(workload, target, /*threads=*/2);
+  ASSERT_FALSE(loops.empty()) << program;
   for (const MachineLoop& loop : loops) {
     EXPECT_GE(loop.multiply_adds, 10) << loop.text;
     EXPECT_LE(std::max(loop.to_stack, loop.from_stack), GetParam().spills) << loop.text;
@@ -217,15 +220,9 @@ TEST(HotLoopsOfFloat16, MultiplyAndAddWholeVectors) {
       {64, 128}, [&](const te::Indices& i) { return te::Sum(a(i[0], k) * b(k, i[1]), {k}); }, "c");
   const PrimFunc workload = te::CreatePrimFunc({a, b}, {c}, "main");
   const Target target = *ParseTarget("cpu:sapphirerapids");
-  const absl::StatusOr<Trace> trace = DefaultTrace(workload, {.target = target, .threads = 1});
-  ASSERT_TRUE(trace.ok()) << trace.status();
-  const absl::StatusOr<Schedule> schedule = Replay(*trace, workload);
-  ASSERT_TRUE(schedule.ok()) << schedule.status();
-  EXPECT_NE(ToText(schedule->func()).find("axpy_f16"), std::string::npos);
-  const absl::StatusOr<std::string> assembly = CompileToAssembly(schedule->Program(), target, {.threads = 1});
-  ASSERT_TRUE(assembly.ok()) << assembly.status();
-  const std::vector<MachineLoop> loops = testing::LoopsOfMultiplyAdds(*assembly);
-  ASSERT_FALSE(loops.empty()) << *assembly;
+  const auto [program, loops] = DefaultCode(workload, target, /*threads=*/1);
+  EXPECT_NE(program.find("axpy_f16"), std::string::npos);
+  ASSERT_FALSE(loops.empty()) << program;
   for (const MachineLoop& loop : loops) {
     EXPECT_GE(loop.multiply_adds, 8) << loop.text;
     EXPECT_EQ(loop.unfused + loop.to_stack + loop.from_stack, 0) << loop.text;

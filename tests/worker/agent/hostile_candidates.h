@@ -178,8 +178,9 @@ inline const std::vector<HostileCandidate>& HostileCandidates() {
                               0x18, 1, 0, 0, 0x41, 0xBA, 0, 0x40, 0, 0, 0x45, 0x31, 0xC0, 0x45, 0x31, 0xC9,
                               0xB8, 0x2C, 0, 0, 0, 0x0F, 5, 0xFF, 0xCB, 0x75, 0xDF, 0x48, 0x81, 0xC4, 0, 2, 0,
                               0, 0x5B, 0x31, 0xC0, 0xC3}), "crash"},
-      // each of those over itself, with SCM_RIGHTS: what the worker reads as no reply, or what the system refuses while it
-      // has not collected those that an earlier one left on their way (unix(7), ETOOMANYREFS)
+      // each of those over itself, with SCM_RIGHTS: what the worker reads as no reply, or what the system refuses while
+      // more of the user's descriptors are on their way than the candidate may have (unix(7), ETOOMANYREFS), which
+      // those of runners that start beside it are
       {"sends_its_descriptors", Code({0x53, 0x6A, 0x40, 0x5B, 0x48, 0x81, 0xEC, 0x80, 0, 0, 0, 0x48, 0x89, 0xE7,
                                       0x31, 0xC0, 0x6A, 0x10, 0x59, 0xF3, 0x48, 0xAB, 0x48, 0x8D, 0x44, 0x24,
                                       0x60, 0x48, 0x89, 0x44, 0x24, 0x10, 0xC6, 0x44, 0x24, 0x18, 1, 0x48, 0x89,
