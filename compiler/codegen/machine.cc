@@ -5,10 +5,14 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/codegen/sums_in_place.h"
 #include "compiler/support/check.h"
 #include "compiler/target/cpu_table.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Analysis/AliasAnalysis.h"
+#include "llvm/CodeGen/MachineModuleInfo.h"
+#include "llvm/CodeGen/Passes.h"
+#include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -52,6 +56,10 @@ void KeepLoadsWhereTheyAre() {
   Switch("misched-cluster", false);
 }
 
+// Pointers go along with loops as they are emitted (emit_address.cc). LLVM's strength reduction finds nothing more, would
+// take a fifth to a third of the time of code generation, and spills more of what it leaves.
+void KeepAddresses() { Switch("disable-lsr", true); }
+
 void InitializeOnce() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -69,6 +77,7 @@ void InitializeOnce() {
     LLVMInitializeRISCVAsmPrinter();
     KeepOrderOfSums();
     KeepLoadsWhereTheyAre();
+    KeepAddresses();
   });
 }
 
@@ -83,20 +92,22 @@ std::string FeatureText(const Target& target) {
   return text;
 }
 
-// Pointers go along with loops as they are emitted (emit_address.cc), and LLVM's strength reduction, which takes a
-// third of the time of code generation, finds nothing more. With 16 vector registers it does: which of a loop's values
-// are spilled follows from it, and grouped convolutions by AVX2 lose 8 % without.
-bool NeedsStrengthReduction(const llvm::TargetMachine& machine) {
-  return machine.getTargetTriple().isX86() && !machine.getTargetFeatureString().contains("+avx512f");
-}
-
+// As LLVMTargetMachine::addPassesToEmitFile puts them together, and one of ours.
 void AddPasses(llvm::TargetMachine& machine, llvm::raw_pwrite_stream& out, llvm::CodeGenFileType type,
                llvm::legacy::PassManager& passes) {
-  static std::mutex one;  // the switch is everybody's, and is looked at here
-  const std::lock_guard<std::mutex> guard(one);
-  Switch("disable-lsr", !NeedsStrengthReduction(machine));
-  HONE_CHECK(!machine.addPassesToEmitFile(passes, out, nullptr, type, /*DisableVerify=*/true))
+  auto& target = static_cast<llvm::LLVMTargetMachine&>(machine);
+  auto* infos = new llvm::MachineModuleInfoWrapperPass(&target);
+  llvm::TargetPassConfig* config = target.createPassConfig(passes);
+  config->setDisableVerify(true);
+  if (machine.getTargetTriple().isX86()) config->insertPass(&llvm::PHIEliminationID, MakeSumsInPlace());
+  passes.add(config);
+  passes.add(infos);
+  HONE_CHECK(!config->addISelPasses()) << "LLVM selects no instructions for this target";
+  config->addMachinePasses();
+  config->setInitialized();
+  HONE_CHECK(!target.addAsmPrinter(passes, out, nullptr, type, infos->getMMI().getContext()))
       << "LLVM cannot emit this file type";
+  passes.add(llvm::createFreeMachineFunctionPass());
 }
 
 std::string Emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
