@@ -56,8 +56,8 @@ void KeepLoadsWhereTheyAre() {
   Switch("misched-cluster", false);
 }
 
-// Pointers go along with loops as they are emitted (emit_address.cc). LLVM's strength reduction finds nothing more, would
-// take a fifth to a third of the time of code generation, and spills more of what it leaves.
+// Pointers go along with loops as they are emitted (emit_address.cc). LLVM's strength reduction finds nothing more,
+// would take a fifth to a third of the time of code generation, and spills more of what it leaves.
 void KeepAddresses() { Switch("disable-lsr", true); }
 
 void InitializeOnce() {
@@ -99,7 +99,10 @@ void AddPasses(llvm::TargetMachine& machine, llvm::raw_pwrite_stream& out, llvm:
   auto* infos = new llvm::MachineModuleInfoWrapperPass(&target);
   llvm::TargetPassConfig* config = target.createPassConfig(passes);
   config->setDisableVerify(true);
-  if (machine.getTargetTriple().isX86()) config->insertPass(&llvm::PHIEliminationID, MakeSumsInPlace());
+  if (machine.getTargetTriple().isX86()) {
+    config->insertPass(&llvm::PHIEliminationID, MakeSumsInPlace());
+    config->disablePass(&llvm::PostRASchedulerID);  // these cores reorder by themselves
+  }
   passes.add(config);
   passes.add(infos);
   HONE_CHECK(!config->addISelPasses()) << "LLVM selects no instructions for this target";

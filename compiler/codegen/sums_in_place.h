@@ -1,9 +1,10 @@
-// A pass over x86's machine code before registers are assigned: a multiply-add overwrites its sum.
+// A pass over machine code before registers are assigned: what a loop adds up stays in one register.
 //
-// x86 has three forms of a fused multiply-add of three registers, which differ in the operand that is overwritten. Where
-// a factor dies with the instruction, too, LLVM overwrites the one that was written last, so the factor: the sum goes on
-// in another register, and in a loop all sums of a tile change places with one another from turn to turn. With as many
-// sums as registers allow there is no room to bring them back to where the next turn wants them but memory.
+// A tile's sums go round a loop of one block: a turn adds to each of them several times, and the last value of a turn
+// is the first one of the next. To LLVM these are as many values, of which each may have a register of its own. x86's
+// instructions write where they are told to, or, of a multiply-add, over whichever operand; so sums change places with
+// one another from turn to turn, and with as many as there are registers they come back to where the next turn wants
+// them by way of memory. Here the values of a turn become one register, and a multiply-add writes over its sum.
 #pragma once
 
 namespace llvm {

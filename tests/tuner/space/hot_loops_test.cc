@@ -56,28 +56,24 @@ PrimFunc Grouped(int64_t size, int64_t channels, int64_t groups) {
   return te::CreatePrimFunc({x, w}, {topi::Conv2d(x, w, {{}, {}, {1, 1}, {1, 1}, groups})}, "main");
 }
 
-// Where something spills: 28 sums of a product and what they are multiplied by are more than the 32 registers of
-// Cortex-A76, and windows keep pixels that several taps read.
+// Where something spills: windows keep pixels that several taps read.
 const std::vector<Case>& Cases() {
   static const auto* cases = new std::vector<Case>{
       {"Product512", Matmul(512, 512, 512)},
-      {"Product49x512x4608", Matmul(49, 512, 4608), {{"cortex-a76", 41}}},
+      {"Product49x512x4608", Matmul(49, 512, 4608)},
       {"Product1000x1001x1000", Matmul(1000, 1000, 1001)},
       {"Conv3x3", ConvBiasResidualRelu({56, 56, 64, 64})},
-      {"Conv3x3OfFewPixels", ConvBiasResidualRelu({14, 14, 256, 256}), {{"cortex-a76", 41}}},
+      {"Conv3x3OfFewPixels", ConvBiasResidualRelu({14, 14, 256, 256})},
       {"Conv3x3Strided", ConvBiasResidualRelu({56, 56, 64, 128, 3, 2, 1})},
       {"Conv1x1", ConvBiasResidualRelu({14, 14, 256, 256, 1, 1, 0})},
-      {"Stem7x7", ConvBiasResidualRelu({224, 224, 3, 64, 7, 2, 3}), {{"cortex-a76", 7}}},
+      {"Stem7x7", ConvBiasResidualRelu({224, 224, 3, 64, 7, 2, 3})},
       {.name = "Depthwise",
        .workload = Depthwise(28, 192, 1),
-       .spills = {{"haswell", 6}, {"skylake-avx512", 15}, {"znver4", 1}, {"cortex-a76", 17}},
+       .spills = {{"skylake-avx512", 1}, {"znver4", 1}, {"cortex-a76", 17}},
        .unfused = {{"skylake-avx512", 9}, {"znver4", 9}}},  // in the padding, products that two rows share
       {"DepthwiseStrided", Depthwise(56, 96, 2), {{"haswell", 3}, {"znver4", 1}, {"cortex-a76", 1}}},
-      {.name = "GroupsOf8",
-       .workload = Grouped(14, 256, 32),
-       .spills = {{"haswell", 8}, {"znver4", 6}},
-       .turns = {{"haswell", 9}}},  // one for each tap
-      {"GroupsOf32", Grouped(14, 256, 8), {{"cortex-a76", 8}}},
+      {.name = "GroupsOf8", .workload = Grouped(14, 256, 32), .turns = {{"haswell", 9}}},  // one for each tap
+      {"GroupsOf32", Grouped(14, 256, 8)},
   };
   return *cases;
 }
@@ -183,11 +179,9 @@ TEST(HotLoopsOfMatrices, KeepTheirSumsInRegisters) {
 }
 
 // Products of pairs of integers, which are added by an instruction of their own and are in a register until then: as
-// quantised models have them where no instruction multiplies bytes. With 32 registers one of 28 sums is moved to the
-// stack and back among 224 products.
+// quantised models have them where no instruction multiplies bytes.
 struct Pairs {
   const char *name, *target;
-  int spills;
 };
 class HotLoopsOfPairs : public ::testing::TestWithParam<Pairs> {};
 
@@ -201,14 +195,14 @@ TEST_P(HotLoopsOfPairs, KeepTheirSumsInRegisters) {
   ASSERT_FALSE(loops.empty()) << program;
   for (const MachineLoop& loop : loops) {
     EXPECT_GE(loop.multiply_adds, 10) << loop.text;
-    EXPECT_LE(std::max(loop.to_stack, loop.from_stack), GetParam().spills) << loop.text;
+    EXPECT_EQ(loop.to_stack + loop.from_stack, 0) << loop.text;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, HotLoopsOfPairs,
-                         ::testing::Values(Pairs{"haswell", "cpu:haswell,cores=2", 0},
-                                           Pairs{"znver3", "cpu:znver3,cores=2", 0},
-                                           Pairs{"skylake", "cpu:skylake-avx512,cores=2", 1}),
+                         ::testing::Values(Pairs{"haswell", "cpu:haswell,cores=2"},
+                                           Pairs{"znver3", "cpu:znver3,cores=2"},
+                                           Pairs{"skylake", "cpu:skylake-avx512,cores=2"}),
                          [](const auto& info) { return info.param.name; });
 
 // Sums of float16 that a program asks for, where the target multiplies it: whole vectors, nothing widened.
