@@ -213,6 +213,10 @@ class Dispatcher::Impl {
     const std::string* challenger = nullptr;  // its trace
     const char* source = nullptr;             // of the trial
   };
+  // The best schedule of the key is the default one of the job's task.
+  static bool DefaultIsBest(const Job& job, const KeyState& key);
+  // Whom the job wants to fight the key's best one: against the default, whoever might replace it if the time holds.
+  const std::string* ChallengerFor(const Job& job, const KeyState& key) const;
   std::optional<DueDuel> NextDuel(const KeyState& key) const;
   void QueueDuel(KeyState& key);
   // For as long as options say a duel is lent to another principal than that of the worker which measured the

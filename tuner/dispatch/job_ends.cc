@@ -66,7 +66,7 @@ bool Dispatcher::Impl::WaitsForTrials(const Job& job) const {
   if (!fleet.PoolOfJob(job.row.id).AnyAlive()) return false;
   if (!out.trials.empty()) return true;
   if (job.row.stop_requested || !job.loaded()) return false;
-  return std::ranges::any_of(job.keys, [&](const KeyState* key) { return key->Challenger(options) != nullptr; });
+  return std::ranges::any_of(job.keys, [&](const KeyState* key) { return ChallengerFor(job, *key) != nullptr; });
 }
 
 void Dispatcher::Impl::EndJob(Job& job) {

@@ -185,10 +185,10 @@ void KeyState::Uncrown() {
   best_us_ = 0;
 }
 
-const std::string* KeyState::Challenger(const DispatchOptions& options) const {
+const std::string* KeyState::Challenger(double margin) const {
   if (challengers_.empty()) return nullptr;
   const Challenges& first = *challengers_.begin();
-  const bool fast = best_us_ <= 0 || first.us < best_us_ * (1 - options.duel_margin);
+  const bool fast = best_us_ <= 0 || first.us < best_us_ * (1 - margin);
   return fast ? first.trace : nullptr;
 }
 

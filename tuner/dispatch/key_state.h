@@ -74,9 +74,9 @@ class KeyState {
   const std::string& best_driver() const { return best_driver_; }
   // The champion's schedule does not work any more: there is none, until another is confirmed.
   void Uncrown();
-  // The fastest verified candidate that looks faster than the champion and has not met it yet; without a champion the
-  // fastest that has not failed to be confirmed as one. nullptr: there is none.
-  const std::string* Challenger(const DispatchOptions& options) const;
+  // The fastest verified candidate that looks faster than the champion, by this share, and has not met it yet; without
+  // a champion the fastest that has not failed to be confirmed as one. nullptr: there is none.
+  const std::string* Challenger(double margin) const;
   void MarkDuelled(const std::string& trace);
   int results_since_duel = 0;
 

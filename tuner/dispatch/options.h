@@ -55,7 +55,7 @@ struct DispatchOptions {
   int hopeless_failures = 64;  // a task that failed this often and never succeeded is given up
   // Duels.
   double duel_margin = 0.005;    // a challenger must look this much faster to be let in
-  double default_margin = 0.02;  // and surely be this much faster to replace the default: see EndDuel
+  double default_margin = 0.02;  // against the default this much, and surely be it to replace it: see EndDuel
   // The first verified result of a key is measured again, in a fresh process, before it is the best. Off in tests of
   // other rules alone.
   bool confirm_first = true;

@@ -215,6 +215,15 @@ RecordRow Dispatcher::Impl::RecordOf(const TrialRow& row, const v1::Outcome& out
   return record;
 }
 
+bool Dispatcher::Impl::DefaultIsBest(const Job& job, const KeyState& key) {
+  const TaskRow* task = job.TaskOf(key);
+  return task != nullptr && task->default_trace == key.best_trace();
+}
+
+const std::string* Dispatcher::Impl::ChallengerFor(const Job& job, const KeyState& key) const {
+  return key.Challenger(DefaultIsBest(job, key) ? options.default_margin : options.duel_margin);
+}
+
 void Dispatcher::Impl::EndDuel(Trial& trial, v1::Outcome& outcome, const Worker* worker, std::vector<Write>& writes) {
   KeyState& key = KeyOf(trial);
   const std::string& trace = trial.row.trace;
@@ -245,8 +254,7 @@ void Dispatcher::Impl::EndDuel(Trial& trial, v1::Outcome& outcome, const Worker*
   // lucky: what a model has without tuning gives way to a clear gain alone, so that tuning makes no model slower.
   const Job& job = jobs.at(trial.job);
   const TaskRow* task = job.TaskOf(key);
-  const bool against_default = task != nullptr && task->default_trace == key.best_trace();
-  const double below = against_default ? 1 - options.default_margin : 1;
+  const double below = DefaultIsBest(job, key) ? 1 - options.default_margin : 1;
   const bool sure = outcome.duel_ratio_high() <= 0 || outcome.duel_ratio_high() < below;
   if (!(ratio < below) || !sure) return;
   // The times that were recorded of the two say what to expect, and the device's peaks what is possible.
@@ -314,13 +322,11 @@ std::optional<Dispatcher::Impl::DueDuel> Dispatcher::Impl::NextDuel(const KeySta
   const bool confirms = key.best_record() == 0;
   if (confirms && !options.confirm_first) return std::nullopt;
   if (!confirms && live.candidates > 0 && key.results_since_duel < options.batch) return std::nullopt;
-  const std::string* challenger = key.Challenger(options);
-  if (challenger == nullptr) return std::nullopt;
   for (const uint64_t id : key.jobs) {
     const Job& job = jobs.at(id);
-    if (!job.ended && !job.row.stop_requested && !job.row.request.paused() && !Yields(job)) {
+    if (job.ended || job.row.stop_requested || job.row.request.paused() || Yields(job)) continue;
+    if (const std::string* challenger = ChallengerFor(job, key))
       return DueDuel{&job, challenger, confirms ? "confirm" : "duel"};
-    }
   }
   return std::nullopt;
 }

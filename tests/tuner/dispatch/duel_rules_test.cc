@@ -105,6 +105,35 @@ TEST_F(Duels, TheDefaultGivesWayToAClearGainAlone) {
   EXPECT_DOUBLE_EQ(best(), 9.5 * 0.985);
 }
 
+// One that could not replace the default if its time holds would cost a duel in vain.
+TEST_F(Duels, AreNotFoughtAgainstTheDefaultForLessThanReplacesIt) {
+  const auto duels_of = [&](const std::string& trace, double us) {
+    desk_.AnswerSearch({trace});
+    desk_.Report("w", desk_.Take("w", 1).at(0), Desk::Good(us));
+    return desk_.Take("w", 4);
+  };
+  desk_.Report("w", duel_, Desk::Bad(v1::OUTCOME_WRONG_RESULT));
+  EXPECT_THAT(duels_of("a little faster", 9.85), SizeIs(0));
+  const std::vector<v1::Lease> duel = duels_of("faster", 9.75);
+  ASSERT_THAT(duel, SizeIs(1));
+  v1::Outcome outcome = Desk::Good(9.7);
+  outcome.set_duel_ratio(0.97);
+  outcome.set_duel_ratio_high(0.975);
+  desk_.Report("w", duel[0], outcome);
+  ASSERT_DOUBLE_EQ(best(), 9.7);
+  EXPECT_THAT(duels_of("and again", 9.6), SizeIs(1)) << "the best one is no default any more";
+}
+
+TEST_F(Duels, AJobOfFewTrialsDoesNotWaitForOneThatIsNotFought) {
+  Desk desk;
+  desk.Hello("w");
+  const uint64_t job = desk.Submit({"conv2d_1"}, 2);
+  desk.Report("w", desk.Take("w", 1).at(0), Desk::Good(10));
+  desk.AnswerSearch({"a little faster"});
+  desk.Report("w", desk.Take("w", 1).at(0), Desk::Good(9.85));
+  EXPECT_EQ(desk.Job(job).state(), v1::JOB_DONE);
+}
+
 TEST_F(Duels, ALostOneOrACrashChangesNothing) {
   desk_.Report("w", duel_, Desk::Bad(v1::OUTCOME_WRONG_RESULT));
   EXPECT_EQ(best(), 10);

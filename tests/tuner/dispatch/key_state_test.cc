@@ -49,12 +49,12 @@ class Doubts : public ::testing::Test {
 TEST_F(Doubts, ATimeFarBelowAllOthersIsNotLearntFromUntilItsDuel) {
   Measure("a", "lie", 1);
   EXPECT_EQ(Told("lie"), "");
-  ASSERT_THAT(key_.Challenger(options_), Pointee(std::string("lie")));
+  ASSERT_THAT(key_.Challenger(options_.duel_margin), Pointee(std::string("lie")));
   key_.MarkDuelled("lie");
   key_.EndDoubt("lie", options_);
   EXPECT_EQ(Told("lie"), "invalid_timing 0;") << "it lost";
   EXPECT_EQ(key_.TimeOf("lie"), std::nullopt);
-  EXPECT_THAT(key_.Challenger(options_), IsNull());
+  EXPECT_THAT(key_.Challenger(options_.duel_margin), IsNull());
   Measure("b", "better", 90);
   EXPECT_EQ(key_.trials_since_gain(), 0) << "a gain is measured against what was believed";
 }
@@ -136,7 +136,7 @@ TEST_F(Doubts, OutliveTheDaemon) {
   EXPECT_EQ(ToldBy(restored, "near"), "ok 60;");
   EXPECT_EQ(ToldBy(restored, "lost its duel"), "invalid_timing 0;");
   EXPECT_EQ(ToldBy(restored, "had none"), "");
-  EXPECT_THAT(restored.Challenger(options_), Pointee(std::string("had none")));
+  EXPECT_THAT(restored.Challenger(options_.duel_margin), Pointee(std::string("had none")));
 }
 
 TEST(PlainTimes, ALieMakesNoBestAndMisleadsNoSearch) {

@@ -178,7 +178,7 @@ planted_bug(a_restart_forgets_the_parts job_rules.cc ${simulation}
   [[if (whole != jobs.end()) whole->second.open_parts.insert(id);]]
   [[]])
 planted_bug(the_default_gives_way_to_noise result_rules.cc "Duels.*"
-  [[against_default ? <<1 - options.default_margin>> : 1]]
+  [[DefaultIsBest(job, key) ? <<1 - options.default_margin>> : 1]]
   [[1]])
 planted_bug(the_first_result_is_the_best result_rules.cc "FirstResults.*"
   [[key.best_record() == 0 && !options.confirm_first]]
