@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/sums_in_place.h"
 #include "compiler/support/check.h"
+#include "compiler/support/sanitized.h"
 #include "compiler/target/cpu_table.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Analysis/AliasAnalysis.h"
@@ -101,6 +102,8 @@ void AddPasses(llvm::TargetMachine& machine, llvm::raw_pwrite_stream& out, llvm:
   config->setDisableVerify(true);
   if (machine.getTargetTriple().isX86()) {
     config->insertPass(&llvm::PHIEliminationID, MakeSumsInPlace());
+    // What is looked for in programs with a sanitizer: that a pass of ours leaves what LLVM's own may rely on.
+    if (kSanitized) config->insertPass(&llvm::PHIEliminationID, llvm::createMachineVerifierPass("after sums in place"));
     config->disablePass(&llvm::PostRASchedulerID);  // these cores reorder by themselves
   }
   passes.add(config);
