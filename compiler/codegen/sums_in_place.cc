@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/support/check.h"
 #include "llvm/CodeGen/LiveVariables.h"
 #include "llvm/CodeGen/MachineFunction.h"
 #include "llvm/CodeGen/MachineFunctionPass.h"
@@ -146,8 +147,9 @@ class SumsInPlace : public llvm::MachineFunctionPass {
       value.setReg(chain.first);
       const bool last = i + 1 == chain.links.size();
       if (last) lives.addVirtualRegisterKilled(chain.first, instruction);
-      if (MultipliesAndAdds(instruction, instructions) &&
-          instructions.commuteInstruction(instruction, /*NewMI=*/false, kFirst, kSum) != nullptr) {
+      // Of a multiply-add it may be a factor that goes round, which is the one that is written over.
+      if (chain.links[i].operand == kSum && MultipliesAndAdds(instruction, instructions)) {
+        HONE_CHECK(instructions.commuteInstruction(instruction, /*NewMI=*/false, kFirst, kSum) != nullptr);
         // That the factors die here would be a reason to exchange them again.
         for (const unsigned factor : {kSecond, kSum})
           lives.removeVirtualRegisterKilled(instruction.getOperand(factor).getReg(), instruction);
