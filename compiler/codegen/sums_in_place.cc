@@ -35,6 +35,7 @@ bool MultipliesAndAdds(const MachineInstr& instruction, const llvm::TargetInstrI
 struct Link {
   MachineInstr* instruction;
   unsigned operand;
+  bool over_factor;  // it is a multiply-add of that sum, which writes over a factor as it is
 };
 
 // The values that a turn makes of one that goes round. That was a phi: the block copies it from the register `round` to
@@ -71,14 +72,14 @@ class ChainsOfLoop {
   void Copy(Register to, Register from) {
     const auto chain = open_.find(from);
     if (chain != open_.end() && chain->second.round == to) {
-      closed_.push_back(chain->second);
+      closed_.push_back(std::move(open_.extract(chain).mapped()));
     } else if (IsVector(to) && IsVector(from)) {
       open_[to] = {.round = from, .first = to, .links = {}};
     }
   }
 
   // nullopt: it ends no value of a chain, is not the only one that reads it, or cannot write over it.
-  std::optional<Link> LinkOf(const MachineInstr& instruction) const {
+  std::optional<Link> LinkOf(MachineInstr& instruction) const {
     if (instruction.getNumExplicitDefs() != 1 || !instruction.getOperand(0).isReg()) return std::nullopt;
     const llvm::MachineOperand& result = instruction.getOperand(0);
     if (!IsVector(result.getReg()) || result.getSubReg() != 0 || result.isEarlyClobber()) return std::nullopt;
@@ -91,9 +92,9 @@ class ChainsOfLoop {
       const bool first = open_.find(operand.getReg())->second.links.empty();  // keeps its register, whoever reads it
       if (!first && !registers_.hasOneNonDBGUse(operand.getReg())) continue;
       unsigned over = i;  // the operand that is written over, where it is not any
-      const bool free = !instruction.isRegTiedToUseOperand(0, &over);
-      if (free || over == i || (i == kSum && MultipliesAndAdds(instruction, instructions_)))
-        return Link{const_cast<MachineInstr*>(&instruction), i};
+      instruction.isRegTiedToUseOperand(0, &over);
+      if (over == i) return Link{&instruction, i, false};
+      if (i == kSum && MultipliesAndAdds(instruction, instructions_)) return Link{&instruction, i, true};
     }
     return std::nullopt;
   }
@@ -140,15 +141,14 @@ class SumsInPlace : public llvm::MachineFunctionPass {
  private:
   // Between the two copies all values take the first one's register, but for the last: it may be read behind the loop.
   static void Rewrite(const Chain& chain, const llvm::TargetInstrInfo& instructions, llvm::LiveVariables& lives) {
-    for (size_t i = 0; i < chain.links.size(); ++i) {
-      MachineInstr& instruction = *chain.links[i].instruction;
-      llvm::MachineOperand& value = instruction.getOperand(chain.links[i].operand);
+    for (const Link& link : chain.links) {
+      MachineInstr& instruction = *link.instruction;
+      llvm::MachineOperand& value = instruction.getOperand(link.operand);
       lives.removeVirtualRegisterKilled(value.getReg(), instruction);
       value.setReg(chain.first);
-      const bool last = i + 1 == chain.links.size();
+      const bool last = &link == &chain.links.back();
       if (last) lives.addVirtualRegisterKilled(chain.first, instruction);
-      // Of a multiply-add it may be a factor that goes round, which is the one that is written over.
-      if (chain.links[i].operand == kSum && MultipliesAndAdds(instruction, instructions)) {
+      if (link.over_factor) {
         HONE_CHECK(instructions.commuteInstruction(instruction, /*NewMI=*/false, kFirst, kSum) != nullptr);
         // That the factors die here would be a reason to exchange them again.
         for (const unsigned factor : {kSecond, kSum})
