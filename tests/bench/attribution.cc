@@ -151,12 +151,7 @@ class Explorer {
       };
       offer(*favourite);
       least[g] = *generator.Draft(*favourite);
-      for (int i = 0; i < 20000; ++i) {
-        Choice choice;
-        for (const Knob& knob : generator.knobs())
-          choice.push_back(static_cast<int>(random.Below(knob.candidates.size())));
-        offer(choice);
-      }
+      for (int i = 0; i < 20000; ++i) offer(RandomChoice(generator, random));
     }
     std::sort(pool.begin(), pool.end());
     const int by_draft = candidates / 2;

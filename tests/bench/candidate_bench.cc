@@ -6,15 +6,14 @@
 // kernel: the median of its candidates, of the whole and of its parts, and the bytes of code; the last lines are over
 // all candidates. The work is on one thread.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "compiler/codegen/compile.h"
 #include "compiler/codegen/link_image.h"
 #include "compiler/driver/models/model.h"
@@ -22,9 +21,11 @@
 #include "compiler/schedule/trace/replay.h"
 #include "compiler/schedule/trace/trace.h"
 #include "compiler/support/check.h"
+#include "compiler/support/monotonic_clock.h"
 #include "compiler/support/random.h"
 #include "tests/bench/percentiles.h"
 #include "tuner/space/generator.h"
+#include "worker/measure/statistics.h"
 
 namespace hone {
 namespace {
@@ -36,9 +37,7 @@ struct Options {
   std::string target = "cpu:native";
 };
 
-double MillisecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
+double MillisecondsSince(Clock::time_point start) { return 1e3 * SecondsSince(start); }
 
 // Traces of distinct candidates, as text.
 std::vector<std::string> Draw(const PrimFunc& workload, const SpaceOptions& space, size_t candidates) {
@@ -53,9 +52,7 @@ std::vector<std::string> Draw(const PrimFunc& workload, const SpaceOptions& spac
     if (!best.ok()) continue;
     pool.push_back({*generator->Draft(*best), {generator.get(), *best}});
     for (int i = 0; i < kDraws; ++i) {
-      Choice choice;
-      for (const Knob& knob : generator->knobs())
-        choice.push_back(static_cast<int>(random.Below(knob.candidates.size())));
+      const Choice choice = RandomChoice(*generator, random);
       if (const std::optional<double> us = generator->Draft(choice)) pool.push_back({*us, {generator.get(), choice}});
     }
   }
@@ -93,12 +90,6 @@ struct Times {
   }
 };
 
-double Median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
 Times TimesOf(const PrimFunc& workload, const std::vector<std::string>& traces, const ResolvedSettings& settings) {
   CompileOptions compile;
   compile.threads = settings.threads;
@@ -109,7 +100,7 @@ Times TimesOf(const PrimFunc& workload, const std::vector<std::string>& traces, 
   lower.masked_bits = settings.target.masked_bits();
   Times times;
   for (const std::string& text : traces) {
-    auto start = std::chrono::steady_clock::now();
+    auto start = Clock::now();
     const absl::StatusOr<Trace> trace = ParseTrace(text);
     HONE_CHECK(trace.ok()) << trace.status();
     const absl::StatusOr<Schedule> schedule = Replay(*trace, workload);
@@ -117,16 +108,16 @@ Times TimesOf(const PrimFunc& workload, const std::vector<std::string>& traces, 
     const ScheduledProgram program = schedule->Program();
     const double replay = MillisecondsSince(start);
 
-    start = std::chrono::steady_clock::now();
+    start = Clock::now();
     const absl::StatusOr<CompiledKernel> kernel = CompileKernel(program, settings.target, compile);
     HONE_CHECK(kernel.ok()) << kernel.status();
     const double compiled = MillisecondsSince(start);
 
-    start = std::chrono::steady_clock::now();
+    start = Clock::now();
     HONE_CHECK(LinkImage(std::span<const std::string>(&kernel->object, 1)).ok());
     const double link = MillisecondsSince(start);
 
-    start = std::chrono::steady_clock::now();  // once more, a part of what was just timed
+    start = Clock::now();  // once more, a part of what was just timed
     HONE_CHECK(Lower(program.main, lower).ok());
     times.lower.push_back(MillisecondsSince(start));
     times.replay.push_back(replay);
@@ -175,22 +166,13 @@ int Run(const Options& options) {
 
 int main(int argc, char** argv) {
   hone::Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string arg = argv[i];
-    const auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string(); };
-    if (arg == "--candidates") {
-      options.candidates = static_cast<size_t>(std::max(1, std::atoi(value().c_str())));
-    } else if (arg == "--threads") {
-      options.threads = std::atoi(value().c_str());
-    } else if (arg == "--target") {
-      options.target = value();
-    } else {
-      options.files.push_back(arg);
-    }
-  }
-  if (options.files.empty()) {
-    std::fprintf(stderr, "hone-candidate-bench: name a model\n");
-    return 2;
-  }
+  CLI::App app("what code for a candidate costs");
+  app.add_option("model", options.files, "ONNX files")->required();
+  app.add_option("--candidates", options.candidates, "of each kernel")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--threads", options.threads, "the kernels' threads")->capture_default_str();
+  app.add_option("--target", options.target, "what they are compiled for")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
   return hone::Run(options);
 }

@@ -9,7 +9,6 @@
 #include "absl/strings/str_join.h"
 #include "compiler/schedule/primitives/annotate.h"
 #include "compiler/schedule/primitives/locate.h"
-#include "compiler/support/random.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/default_schedule.h"
 
@@ -133,9 +132,7 @@ void ForEachDrafted(const Generator& generator, int descents, const On& on) {
   Descend(drafts, Choice(generator.knobs().size(), 0), on);
   for (int start = 0; start < descents; ++start) {
     Random random(0, static_cast<uint64_t>(start));
-    Choice choice;
-    for (const Knob& knob : generator.knobs()) choice.push_back(static_cast<int>(random.Below(knob.candidates.size())));
-    Descend(drafts, choice, on);
+    Descend(drafts, RandomChoice(generator, random), on);
   }
 }
 
@@ -143,6 +140,12 @@ void ForEachDrafted(const Generator& generator, int descents, const On& on) {
 
 std::optional<double> Generator::DraftOfOther(const Generator&, const Choice&) const { return std::nullopt; }
 std::string Generator::ConstantLayout(const Choice&) const { return ""; }
+
+Choice RandomChoice(const Generator& generator, Random& random) {
+  Choice choice;
+  for (const Knob& knob : generator.knobs()) choice.push_back(static_cast<int>(random.Below(knob.candidates.size())));
+  return choice;
+}
 
 absl::StatusOr<Choice> BestByDraft(const Generator& generator, int descents) {
   Best best;

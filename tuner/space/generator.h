@@ -17,6 +17,7 @@
 #include "compiler/ir/numeric.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/support/random.h"
 #include "compiler/target/machine.h"
 #include "compiler/target/target.h"
 
@@ -69,6 +70,9 @@ struct SpaceOptions {
 // Every source that applies, templates first. Never empty for a function that AnalyzeWorkload takes.
 absl::StatusOr<std::vector<std::unique_ptr<Generator>>> Generators(const PrimFunc& workload,
                                                                    const SpaceOptions& options);
+
+// Every knob at random, whether or not that is legal.
+Choice RandomChoice(const Generator& generator, Random& random);
 
 // The choice with the least draft: exhaustive where the space is small, by coordinate descent from several starts
 // otherwise. NotFound when no choice is legal.

@@ -11,8 +11,7 @@ namespace hone::testing {
 inline std::optional<Choice> LegalChoice(const Generator& generator, Random& random) {
   constexpr int kAttempts = 300;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    Choice choice;
-    for (const Knob& knob : generator.knobs()) choice.push_back(static_cast<int>(random.Below(knob.candidates.size())));
+    const Choice choice = RandomChoice(generator, random);
     if (generator.Draft(choice).has_value()) return choice;
   }
   return std::nullopt;

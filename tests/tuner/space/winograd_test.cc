@@ -172,9 +172,7 @@ TEST_P(WinogradCandidates, OfAllSizesOfBlocksAreRight) {
     int tried = 0;
     for (int i = 0; i < 3000 && tried < 12; ++i) {
       Random random(23, static_cast<uint64_t>(i));
-      Choice choice;
-      for (const Knob& knob : generator->knobs())
-        choice.push_back(static_cast<int>(random.Below(knob.candidates.size())));
+      const Choice choice = RandomChoice(*generator, random);
       if (!generator->Draft(choice).has_value()) continue;
       ExpectRight(reference, *generator, choice);
       ++tried;

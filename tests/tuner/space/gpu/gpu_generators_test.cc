@@ -350,9 +350,7 @@ TEST(GpuGenerators, DraftNothingThatDoesNotFit) {
     for (const auto& generator : *generators) {
       Random random(7, 0);
       for (int i = 0; i < 40; ++i) {
-        Choice choice;
-        for (const Knob& knob : generator->knobs())
-          choice.push_back(static_cast<int>(random.Below(knob.candidates.size())));
+        const Choice choice = RandomChoice(*generator, random);
         if (!generator->Draft(choice).has_value()) {
           ++refused;
           continue;
