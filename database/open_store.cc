@@ -1,7 +1,7 @@
 #include "database/open_store.h"
 
-#include "database/postgres_connection.h"
-#include "database/postgres_store.h"
+#include "database/postgres/postgres_connection.h"
+#include "database/postgres/postgres_store.h"
 
 namespace hone {
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "database/sqlite_store.h"
-#include "database/store.h"
+#include "database/sqlite/sqlite_store.h"
+#include "database/store/store.h"
 
 namespace hone {
 

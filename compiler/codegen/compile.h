@@ -14,7 +14,7 @@
 #include "compiler/ir/stmt.h"
 #include "compiler/schedule/program.h"
 #include "compiler/target/target.h"
-#include "deploy/runtime/kernel_set.h"
+#include "deploy/runtime/image/kernel_set.h"
 
 namespace hone {
 

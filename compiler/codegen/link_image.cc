@@ -15,7 +15,7 @@
 #include "compiler/codegen/elf_object.h"
 #include "compiler/codegen/features_section.h"
 #include "compiler/support/status_macros.h"
-#include "deploy/runtime/image.h"
+#include "deploy/runtime/image/image.h"
 
 namespace hone {
 namespace {

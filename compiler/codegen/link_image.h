@@ -1,4 +1,4 @@
-// Objects into an image: what the runtime loads, described in deploy/runtime/image.h.
+// Objects into an image: what the runtime loads, described in deploy/runtime/image/image.h.
 #pragma once
 
 #include <span>

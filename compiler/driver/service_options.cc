@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/driver/exit_code.h"
 #include "compiler/support/status_macros.h"
-#include "database/sqlite_store.h"
-#include "database/store.h"
+#include "database/sqlite/sqlite_store.h"
+#include "database/store/store.h"
 #include "proto/rpc/address.h"
 #include "tuner/service/client.h"
 

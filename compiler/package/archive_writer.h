@@ -1,4 +1,4 @@
-// Writes an archive (deploy/runtime/archive.h) in pieces: no member need be in memory as a whole.
+// Writes an archive (deploy/runtime/bundle/archive.h) in pieces: no member need be in memory as a whole.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compiler/support/file.h"
-#include "deploy/runtime/archive.h"
+#include "deploy/runtime/bundle/archive.h"
 #include "deploy/runtime/hash.h"
 
 namespace hone {

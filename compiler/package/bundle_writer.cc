@@ -19,7 +19,7 @@
 #include "compiler/package/pack_constants.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
-#include "deploy/runtime/bundle.h"
+#include "deploy/runtime/bundle/bundle.h"
 
 namespace hone {
 namespace {

@@ -1,4 +1,4 @@
-// From a plan and its kernels to model.hone, the bundle that deploy/runtime/bundle.h describes.
+// From a plan and its kernels to model.hone, the bundle that deploy/runtime/bundle/bundle.h describes.
 #pragma once
 
 #include <functional>
@@ -12,12 +12,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compiler/codegen/compile.h"
-#include "compiler/graph/plan.h"
+#include "compiler/graph/plan/plan.h"
 #include "compiler/ir/numeric.h"
 #include "compiler/schedule/program.h"
 #include "compiler/target/gpu_target.h"
 #include "compiler/target/target.h"
-#include "deploy/runtime/bundle.h"
+#include "deploy/runtime/bundle/bundle.h"
 
 namespace hone {
 

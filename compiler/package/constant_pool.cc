@@ -4,7 +4,7 @@
 #include <string>
 
 #include "compiler/support/status_macros.h"
-#include "deploy/runtime/aligned_buffer.h"
+#include "deploy/runtime/bundle/aligned_buffer.h"
 #include "deploy/runtime/hash.h"
 
 namespace hone {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "compiler/codegen/link_image.h"
 #include "compiler/support/status_macros.h"
-#include "deploy/runtime/image.h"
+#include "deploy/runtime/image/image.h"
 
 namespace hone {
 namespace {

@@ -13,7 +13,7 @@
 #include "compiler/codegen/link_image.h"
 #include "compiler/support/parallel_for.h"
 #include "compiler/support/status_macros.h"
-#include "deploy/runtime/image.h"
+#include "deploy/runtime/image/image.h"
 
 namespace hone {
 namespace {

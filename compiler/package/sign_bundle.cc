@@ -7,8 +7,8 @@
 #include "compiler/package/archive_writer.h"
 #include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
-#include "deploy/runtime/archive.h"
-#include "deploy/runtime/signature.h"
+#include "deploy/runtime/bundle/archive.h"
+#include "deploy/runtime/bundle/signature.h"
 
 namespace hone {
 namespace {

@@ -1,4 +1,4 @@
-// Signs a bundle (deploy/runtime/signature.h).
+// Signs a bundle (deploy/runtime/bundle/signature.h).
 #pragma once
 
 #include <string>

@@ -11,7 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "compiler/target/cpu_table.h"
-#include "deploy/runtime/cpu_features.h"
+#include "deploy/runtime/image/cpu_features.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

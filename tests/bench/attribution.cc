@@ -25,15 +25,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/codegen/compile.h"
@@ -48,11 +47,11 @@
 #include "compiler/support/random.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/text/text.h"
-#include "deploy/runtime/invoke.h"
+#include "deploy/runtime/run/invoke.h"
 #include "tests/bench/prototypes/recognise.h"
 #include "tests/bench/prototypes/search.h"
 #include "tests/bench/stopwatch.h"
-#include "tuner/dispatch/roofline.h"
+#include "tuner/dispatch/state/roofline.h"
 #include "tuner/service/client.h"
 #include "tuner/space/default_schedule.h"
 #include "tuner/space/generator.h"
@@ -140,7 +139,6 @@ class Explorer {
   void Explore(int candidates, const std::string& source) {
     std::vector<std::pair<double, std::pair<size_t, Choice>>> pool;
     Random random(7);
-    std::vector<double> least(generators_.size(), 1e30);
     for (size_t g = 0; g < generators_.size(); ++g) {
       const Generator& generator = *generators_[g];
       if (!absl::StrContains(generator.name(), source)) continue;
@@ -150,7 +148,6 @@ class Explorer {
         if (const std::optional<double> us = generator.Draft(choice)) pool.push_back({*us, {g, choice}});
       };
       offer(*favourite);
-      least[g] = *generator.Draft(*favourite);
       for (int i = 0; i < 20000; ++i) offer(RandomChoice(generator, random));
     }
     std::sort(pool.begin(), pool.end());
@@ -445,34 +442,17 @@ int Run(const Options& options) {
 
 int main(int argc, char** argv) {
   hone::Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string arg = argv[i];
-    const auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string(); };
-    if (arg == "--candidates") {
-      options.candidates = std::atoi(value().c_str());
-    } else if (arg == "--threads") {
-      options.threads = std::atoi(value().c_str());
-    } else if (arg == "--target") {
-      options.target = value();
-    } else if (arg == "--filter") {
-      options.filter = value();
-    } else if (arg == "--db") {
-      options.db = value();
-    } else if (arg == "--source") {
-      options.source = value();
-    } else if (arg == "--all") {
-      options.all = true;
-    } else if (arg == "--usual") {
-      options.usual = true;
-    } else if (arg == "--traces") {
-      options.traces = true;
-    } else {
-      options.files.push_back(arg);
-    }
-  }
-  if (options.files.empty()) {
-    std::fprintf(stderr, "hone-attribution: name a model or a program\n");
-    return 2;
-  }
+  CLI::App app{"where a model's time goes, kernel by kernel"};
+  app.add_option("files", options.files, "models (.onnx) and programs (.py)")->required();
+  app.add_option("--candidates", options.candidates, "of each kernel")->capture_default_str();
+  app.add_option("--threads", options.threads)->capture_default_str();
+  app.add_option("--target", options.target)->capture_default_str();
+  app.add_option("--db", options.db, "a tuning database whose best records are timed as well");
+  app.add_option("--filter", options.filter, "only kernels whose name contains this");
+  app.add_option("--source", options.source, "only generators whose name contains this");
+  app.add_flag("--usual", options.usual, "usual facts of such a core, in place of what a probe measures");
+  app.add_flag("--all", options.all, "every candidate that was timed");
+  app.add_flag("--traces", options.traces, "the best one's trace");
+  CLI11_PARSE(app, argc, argv);
   return hone::Run(options);
 }

@@ -21,7 +21,7 @@
 #include "compiler/target/target.h"
 #include "compiler/text/text.h"
 #include "tuner/model/device_model.h"
-#include "tuner/search/recorded_space.h"
+#include "tuner/search/replay/recorded_space.h"
 
 namespace hone {
 namespace {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "deploy/runtime/thread_pool.h"
+#include "deploy/runtime/run/thread_pool.h"
 
 namespace hone {
 

@@ -30,8 +30,8 @@
 #include "compiler/support/parallel_for.h"
 #include "compiler/target/target.h"
 #include "compiler/text/text.h"
-#include "deploy/runtime/image.h"
-#include "deploy/runtime/invoke.h"
+#include "deploy/runtime/image/image.h"
+#include "deploy/runtime/run/invoke.h"
 
 namespace hone {
 namespace {

@@ -15,9 +15,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "database/record_json.h"
-#include "database/sqlite_connection.h"
-#include "database/sqlite_store.h"
+#include "database/sqlite/sqlite_connection.h"
+#include "database/sqlite/sqlite_store.h"
+#include "database/store/record_json.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/crash/crash_points.h"

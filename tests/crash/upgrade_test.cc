@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/sha256.h"
-#include "database/row_checksums.h"
-#include "database/sqlite_connection.h"
-#include "database/sqlite_store.h"
+#include "database/sql/row_checksums.h"
+#include "database/sqlite/sqlite_connection.h"
+#include "database/sqlite/sqlite_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/system/harness.h"

@@ -7,13 +7,13 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "database/sqlite_connection.h"
+#include "database/sqlite/sqlite_connection.h"
 #include "gtest/gtest.h"
 #include "hone/v1/common.pb.h"
 #include "hone/v1/fleet.pb.h"
 #include "hone/v1/tune.pb.h"
 #include "tests/system/tiny_model.h"
-#include "tuner/dispatch/options.h"
+#include "tuner/dispatch/events/options.h"
 
 namespace hone::crash_test {
 

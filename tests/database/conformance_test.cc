@@ -1,5 +1,5 @@
 // The conformance suite on the backends that need nothing else: a file, and the maps that the simulation runs on.
-#include "database/sqlite_store.h"
+#include "database/sqlite/sqlite_store.h"
 #include "tests/database/memory_store.h"
 #include "tests/database/store_conformance.h"
 

@@ -1,4 +1,4 @@
-#include "database/connection_pool.h"
+#include "database/sql/connection_pool.h"
 
 #include <atomic>
 #include <optional>

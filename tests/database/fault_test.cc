@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "database/sqlite_store.h"
+#include "database/sqlite/sqlite_store.h"
 #include "gtest/gtest.h"
 #include "tests/database/fault_vfs.h"
 #include "tests/database/rows_for_tests.h"

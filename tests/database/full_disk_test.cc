@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <string>
 
-#include "database/sqlite_store.h"
+#include "database/sqlite/sqlite_store.h"
 #include "gtest/gtest.h"
 #include "tests/database/rows_for_tests.h"
 

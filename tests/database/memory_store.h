@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/support/check.h"
 #include "compiler/support/status_macros.h"
-#include "database/name_filter.h"
-#include "database/store.h"
+#include "database/store/name_filter.h"
+#include "database/store/store.h"
 
 namespace hone {
 

@@ -1,5 +1,5 @@
 // What an expression finds, and that none costs more than it may.
-#include "database/name_filter.h"
+#include "database/store/name_filter.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 // Records as lines: what is torn or changed is refused by its number, the rest comes in.
-#include "database/record_json.h"
+#include "database/store/record_json.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/sha256.h"
-#include "database/record_json.h"
-#include "database/store.h"
+#include "database/store/record_json.h"
+#include "database/store/store.h"
 
 namespace hone {
 

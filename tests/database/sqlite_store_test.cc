@@ -1,5 +1,5 @@
 // What is SQLite's own: files that are none, damage, locks, migrations, readers beside a writer, a killed writer.
-#include "database/sqlite_store.h"
+#include "database/sqlite/sqlite_store.h"
 
 #include <signal.h>
 #include <sys/syscall.h>
@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "compiler/support/random.h"
-#include "database/sqlite_schema.h"
+#include "database/sqlite/sqlite_schema.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/database/fault_vfs.h"

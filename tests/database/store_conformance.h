@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "database/store.h"
+#include "database/store/store.h"
 #include "gtest/gtest.h"
 #include "tests/database/rows_for_tests.h"
 

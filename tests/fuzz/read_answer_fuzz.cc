@@ -10,7 +10,7 @@
 
 #include "compiler/support/check.h"
 #include "tests/fuzz/messages.h"
-#include "worker/agent/build_reply.h"
+#include "worker/agent/builds/build_reply.h"
 #include "worker/oracle/read_answers.h"
 #include "worker/runner/read_reply.h"
 

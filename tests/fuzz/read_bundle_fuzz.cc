@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "compiler/support/check.h"
-#include "deploy/runtime/archive.h"
-#include "deploy/runtime/bundle.h"
+#include "deploy/runtime/bundle/archive.h"
+#include "deploy/runtime/bundle/bundle.h"
 #include "deploy/runtime/hash.h"
 #include "tests/fuzz/memory_limit.h"
 

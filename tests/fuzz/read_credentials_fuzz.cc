@@ -13,7 +13,7 @@
 #include "proto/rpc/token.h"
 #include "tests/fuzz/input_file.h"
 #include "tests/fuzz/messages.h"
-#include "tuner/service/token_table.h"
+#include "tuner/service/access/token_table.h"
 
 namespace {
 

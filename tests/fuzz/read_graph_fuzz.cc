@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "compiler/support/check.h"
-#include "deploy/runtime/bundle.h"
+#include "deploy/runtime/bundle/bundle.h"
 #include "tests/fuzz/memory_limit.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

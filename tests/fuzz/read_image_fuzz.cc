@@ -7,7 +7,7 @@
 
 #include "compiler/support/check.h"
 #include "deploy/runtime/hash.h"
-#include "deploy/runtime/image.h"
+#include "deploy/runtime/image/image.h"
 #include "tests/fuzz/memory_limit.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "compiler/support/check.h"
-#include "deploy/runtime/json.h"
+#include "deploy/runtime/bundle/json.h"
 #include "tests/fuzz/memory_limit.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

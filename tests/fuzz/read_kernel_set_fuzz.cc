@@ -5,7 +5,7 @@
 #include <string>
 
 #include "compiler/support/check.h"
-#include "deploy/runtime/kernel_set.h"
+#include "deploy/runtime/image/kernel_set.h"
 #include "tests/fuzz/memory_limit.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

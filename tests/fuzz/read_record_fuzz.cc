@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "compiler/support/check.h"
 #include "compiler/support/sha256.h"
-#include "database/record_json.h"
+#include "database/store/record_json.h"
 #include "nlohmann/json.hpp"
 #include "tests/database/memory_store.h"
 #include "tests/fuzz/memory_limit.h"

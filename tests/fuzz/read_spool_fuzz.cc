@@ -14,7 +14,7 @@
 #include "compiler/support/sha256.h"
 #include "spdlog/spdlog.h"
 #include "tests/fuzz/memory_limit.h"
-#include "worker/agent/spool.h"
+#include "worker/agent/session/spool.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "compiler/graph/planner.h"
+#include "compiler/graph/plan/planner.h"
 #include "compiler/support/file.h"
 #include "gtest/gtest.h"
 #include "tests/models/exported_graph.h"

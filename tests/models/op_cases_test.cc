@@ -17,7 +17,7 @@
 #include "compiler/driver/bundles/bundle_session.h"
 #include "compiler/driver/models/model.h"
 #include "compiler/driver/npy.h"
-#include "compiler/graph/planner.h"
+#include "compiler/graph/plan/planner.h"
 #include "compiler/support/file.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"

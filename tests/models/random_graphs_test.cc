@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/driver/bundles/bundle_session.h"
 #include "compiler/driver/models/model.h"
-#include "compiler/graph/planner.h"
+#include "compiler/graph/plan/planner.h"
 #include "compiler/support/random.h"
 #include "compiler/support/status_macros.h"
 #include "gtest/gtest.h"

@@ -13,7 +13,7 @@
 #include "compiler/frontend/module_import.h"
 #include "compiler/graph/module_of_graph.h"
 #include "compiler/graph/op.h"
-#include "compiler/graph/planner.h"
+#include "compiler/graph/plan/planner.h"
 #include "compiler/support/random.h"
 #include "compiler/text/text.h"
 #include "tests/models/random_graph.h"

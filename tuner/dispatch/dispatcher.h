@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "tuner/dispatch/counts.h"
-#include "tuner/dispatch/events.h"
-#include "tuner/dispatch/options.h"
+#include "tuner/dispatch/events/counts.h"
+#include "tuner/dispatch/events/events.h"
+#include "tuner/dispatch/events/options.h"
 
 namespace hone {
 

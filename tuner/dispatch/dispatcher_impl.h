@@ -18,18 +18,18 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tuner/dispatch/build_table.h"
-#include "tuner/dispatch/deadlines.h"
 #include "tuner/dispatch/dispatcher.h"
-#include "tuner/dispatch/fleet_index.h"
-#include "tuner/dispatch/id_containers.h"
-#include "tuner/dispatch/job_state.h"
-#include "tuner/dispatch/key_state.h"
-#include "tuner/dispatch/lease_table.h"
-#include "tuner/dispatch/lost_names.h"
 #include "tuner/dispatch/record_checks.h"
-#include "tuner/dispatch/tenant_accounts.h"
-#include "tuner/dispatch/touched.h"
+#include "tuner/dispatch/state/build_table.h"
+#include "tuner/dispatch/state/deadlines.h"
+#include "tuner/dispatch/state/fleet_index.h"
+#include "tuner/dispatch/state/id_containers.h"
+#include "tuner/dispatch/state/job_state.h"
+#include "tuner/dispatch/state/key_state.h"
+#include "tuner/dispatch/state/lease_table.h"
+#include "tuner/dispatch/state/lost_names.h"
+#include "tuner/dispatch/state/tenant_accounts.h"
+#include "tuner/dispatch/state/touched.h"
 
 namespace hone {
 

@@ -14,8 +14,8 @@
 #include <set>
 #include <string>
 
-#include "tuner/dispatch/events.h"
-#include "tuner/dispatch/fleet_index.h"
+#include "tuner/dispatch/events/events.h"
+#include "tuner/dispatch/state/fleet_index.h"
 
 namespace hone {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/dispatch/device_facts.h"
 #include "tuner/dispatch/dispatcher_impl.h"
+#include "tuner/dispatch/state/device_facts.h"
 
 namespace hone {
 namespace {

@@ -12,7 +12,7 @@
 #include "compiler/support/frame.h"
 #include "compiler/support/turn_lock.h"
 #include "compiler/target/target.h"
-#include "tuner/search/replay.h"
+#include "tuner/search/replay/replay.h"
 #include "tuner/search/serve.h"
 
 namespace {

@@ -1,5 +1,5 @@
 // One search process: answers requests for any number of tasks, keeping what it knows of each. A tenant's tasks
-// of one device class train one cost model. The daemon has a process for each task (tuner/service/search_pool.h).
+// of one device class train one cost model. The daemon has a process for each task (tuner/service/core/search_pool.h).
 #pragma once
 
 #include <map>
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "hone/v1/search.pb.h"
-#include "tuner/search/task_search.h"
+#include "tuner/search/strategies/task_search.h"
 
 namespace hone {
 

@@ -11,9 +11,9 @@
 #include "absl/time/clock.h"
 #include "compiler/support/monotonic_clock.h"
 #include "compiler/support/status_macros.h"
-#include "database/rows.h"
+#include "database/store/rows.h"
 #include "proto/rpc/address.h"
-#include "tuner/service/submit_pieces.h"
+#include "tuner/service/endpoints/submit_pieces.h"
 
 namespace hone {
 namespace {

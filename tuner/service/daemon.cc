@@ -20,7 +20,7 @@
 #include "compiler/support/monotonic_clock.h"
 #include "compiler/support/status_macros.h"
 #include "database/open_store.h"
-#include "database/sqlite_store.h"
+#include "database/sqlite/sqlite_store.h"
 #include "grpc/support/log.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
@@ -28,11 +28,11 @@
 #include "proto/rpc/address.h"
 #include "proto/rpc/channel.h"
 #include "spdlog/spdlog.h"
-#include "tuner/service/auth.h"
-#include "tuner/service/core.h"
-#include "tuner/service/fleet_service.h"
-#include "tuner/service/http_server.h"
-#include "tuner/service/tune_service.h"
+#include "tuner/service/access/auth.h"
+#include "tuner/service/core/core.h"
+#include "tuner/service/endpoints/fleet_service.h"
+#include "tuner/service/endpoints/http_server.h"
+#include "tuner/service/endpoints/tune_service.h"
 
 namespace hone {
 namespace {

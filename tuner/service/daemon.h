@@ -10,9 +10,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/rpc/tls.h"
-#include "tuner/service/call_meter.h"
-#include "tuner/service/core.h"
-#include "tuner/service/listener.h"
+#include "tuner/service/access/call_meter.h"
+#include "tuner/service/core/core.h"
+#include "tuner/service/endpoints/listener.h"
 
 namespace hone {
 

@@ -24,8 +24,8 @@
 #include "compiler/support/file.h"
 #include "compiler/support/option_checks.h"
 #include "spdlog/spdlog.h"
+#include "tuner/service/access/token_table.h"
 #include "tuner/service/daemon.h"
-#include "tuner/service/token_table.h"
 
 namespace {
 

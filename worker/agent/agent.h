@@ -12,7 +12,7 @@
 #include "compiler/target/target.h"
 #include "proto/rpc/channel.h"
 #include "worker/agent/quiet.h"
-#include "worker/agent/session.h"
+#include "worker/agent/session/session.h"
 
 namespace hone {
 

@@ -7,8 +7,8 @@
 
 #include "absl/time/time.h"
 #include "compiler/support/turn_lock.h"
-#include "worker/agent/builders.h"
-#include "worker/agent/task_context.h"
+#include "worker/agent/builds/builders.h"
+#include "worker/agent/trials/task_context.h"
 
 namespace hone {
 

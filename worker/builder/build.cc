@@ -13,7 +13,7 @@
 #include "compiler/support/status_macros.h"
 #include "compiler/target/gpu_target.h"
 #include "compiler/target/target.h"
-#include "deploy/runtime/kernel_set.h"
+#include "deploy/runtime/image/kernel_set.h"
 #include "worker/builder/read_request.h"
 
 namespace hone {

@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/target/gpu_target.h"
-#include "deploy/runtime/device.h"
+#include "deploy/runtime/devices/device.h"
 
 namespace hone {
 

@@ -15,7 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "compiler/support/check.h"
 #include "compiler/support/monotonic_clock.h"
-#include "deploy/runtime/thread_pool.h"
+#include "deploy/runtime/run/thread_pool.h"
 #include "worker/probe/probe_kernels.h"
 
 namespace hone {

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "deploy/runtime/aligned_buffer.h"
+#include "deploy/runtime/bundle/aligned_buffer.h"
 #include "deploy/runtime/error.h"
-#include "deploy/runtime/image.h"
-#include "deploy/runtime/invoke.h"
-#include "deploy/runtime/kernel_set.h"
-#include "deploy/runtime/thread_pool.h"
+#include "deploy/runtime/image/image.h"
+#include "deploy/runtime/image/kernel_set.h"
+#include "deploy/runtime/run/invoke.h"
+#include "deploy/runtime/run/thread_pool.h"
 #include "worker/runner/fenced_memory.h"
 #include "worker/runner/protocol.h"
 #include "worker/runner/served_candidate.h"

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "deploy/runtime/aligned_buffer.h"
+#include "deploy/runtime/bundle/aligned_buffer.h"
 #include "deploy/runtime/clock.h"
 #include "worker/runner/poison.h"
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "deploy/runtime/device.h"
+#include "deploy/runtime/devices/device.h"
 #include "deploy/runtime/error.h"
-#include "deploy/runtime/kernel_set.h"
+#include "deploy/runtime/image/kernel_set.h"
 #include "worker/runner/protocol.h"
 #include "worker/runner/served_candidate.h"
 #include "worker/runner/tensor_sets.h"

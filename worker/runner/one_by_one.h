@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "deploy/runtime/kernel_abi.h"
-#include "deploy/runtime/thread_pool.h"
+#include "deploy/runtime/run/thread_pool.h"
 
 namespace hone {
 

@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-#include "deploy/runtime/kernel_set.h"
+#include "deploy/runtime/image/kernel_set.h"
 
 namespace hone {
 

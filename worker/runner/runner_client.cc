@@ -24,7 +24,7 @@
 #include "compiler/support/file.h"
 #include "compiler/support/monotonic_clock.h"
 #include "compiler/support/status_macros.h"
-#include "deploy/runtime/device_drivers.h"
+#include "deploy/runtime/devices/device_drivers.h"
 #include "worker/runner/poison.h"
 
 namespace hone {

@@ -18,7 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "deploy/runtime/kernel_set.h"
+#include "deploy/runtime/image/kernel_set.h"
 #include "worker/runner/memory_file.h"
 #include "worker/runner/protocol.h"
 #include "worker/runner/read_reply.h"
@@ -48,7 +48,7 @@ class InputSets {
 };
 
 struct RunnerJob {
-  std::string_view image;  // deploy/runtime/image.h
+  std::string_view image;  // deploy/runtime/image/image.h
   KernelSet set;
   const InputSets* inputs = nullptr;
   int threads = 1;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "deploy/runtime/error.h"
-#include "deploy/runtime/kernel_set.h"
+#include "deploy/runtime/image/kernel_set.h"
 #include "worker/runner/fenced_memory.h"
 #include "worker/runner/protocol.h"
 

@@ -14,8 +14,8 @@
 #include "compiler/lower/threads/device_program.h"
 #include "compiler/support/check.h"
 #include "compiler/support/status_macros.h"
-#include "deploy/runtime/aligned_buffer.h"
-#include "deploy/runtime/device.h"
+#include "deploy/runtime/bundle/aligned_buffer.h"
+#include "deploy/runtime/devices/device.h"
 #include "device_generator_hash.h"
 
 namespace hone {

@@ -15,8 +15,8 @@
 #include "compiler/support/status_macros.h"
 #include "proto/rpc/authority.h"
 #include "proto/rpc/revocation.h"
-#include "tuner/service/policy.h"
-#include "tuner/service/token_table.h"
+#include "tuner/service/access/policy.h"
+#include "tuner/service/access/token_table.h"
 
 namespace hone {
 namespace {

@@ -11,7 +11,7 @@
 #include "compiler/driver/models/hints.h"
 #include "compiler/driver/models/locked_records.h"
 #include "compiler/driver/models/model.h"
-#include "compiler/graph/plan_sizes.h"
+#include "compiler/graph/plan/plan_sizes.h"
 #include "compiler/package/bundle_writer.h"
 #include "compiler/package/sign_bundle.h"
 #include "compiler/support/file.h"

@@ -20,9 +20,9 @@
 #include "compiler/support/status_macros.h"
 #include "compiler/support/turn_lock.h"
 #include "compiler/target/target.h"
-#include "database/sqlite_store.h"
-#include "database/store.h"
-#include "deploy/runtime/device_drivers.h"
+#include "database/sqlite/sqlite_store.h"
+#include "database/store/store.h"
+#include "deploy/runtime/devices/device_drivers.h"
 #include "nlohmann/json.hpp"
 #include "tuner/service/client.h"
 

@@ -21,7 +21,7 @@
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/text/text.h"
-#include "deploy/runtime/archive.h"
+#include "deploy/runtime/bundle/archive.h"
 #include "nlohmann/json.hpp"
 
 namespace hone {

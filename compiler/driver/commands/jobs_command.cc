@@ -17,12 +17,12 @@
 #include "compiler/driver/service_options.h"
 #include "compiler/support/monotonic_clock.h"
 #include "compiler/support/status_macros.h"
-#include "database/rows.h"
-#include "database/sqlite_store.h"
-#include "database/store.h"
+#include "database/sqlite/sqlite_store.h"
+#include "database/store/rows.h"
+#include "database/store/store.h"
 #include "nlohmann/json.hpp"
 #include "tuner/service/client.h"
-#include "tuner/service/stored_jobs.h"
+#include "tuner/service/core/stored_jobs.h"
 
 namespace hone {
 namespace {

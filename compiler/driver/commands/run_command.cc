@@ -18,7 +18,7 @@
 #include "compiler/driver/exit_code.h"
 #include "compiler/driver/models/model.h"
 #include "compiler/driver/npy.h"
-#include "compiler/graph/planner.h"
+#include "compiler/graph/plan/planner.h"
 #include "compiler/support/status_macros.h"
 #include "nlohmann/json.hpp"
 

@@ -4,8 +4,8 @@
 
 #include "absl/strings/numbers.h"
 #include "compiler/support/status_macros.h"
-#include "database/sqlite_store.h"
-#include "database/store.h"
+#include "database/sqlite/sqlite_store.h"
+#include "database/store/store.h"
 #include "proto/rpc/status.h"
 #include "tuner/service/client.h"
 

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/driver/models/model.h"
 #include "compiler/frontend/onnx_import.h"
-#include "compiler/graph/planner.h"
+#include "compiler/graph/plan/planner.h"
 #include "tuner/space/schedules_by_size.h"
 
 namespace hone {

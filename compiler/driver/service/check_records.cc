@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/support/parallel_for.h"
 #include "compiler/support/status_macros.h"
-#include "database/record_json.h"
+#include "database/store/record_json.h"
 
 namespace hone {
 namespace {

@@ -16,7 +16,7 @@
 #include "compiler/support/monotonic_clock.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/target/gpu_target.h"
-#include "database/sqlite_store.h"
+#include "database/sqlite/sqlite_store.h"
 #include "proto/rpc/address.h"
 
 namespace hone {

@@ -11,7 +11,7 @@
 #include "compiler/driver/duration.h"
 #include "compiler/driver/service/hold_up.h"
 #include "compiler/driver/service/job_report.h"
-#include "database/rows.h"
+#include "database/store/rows.h"
 #include "nlohmann/json.hpp"
 
 namespace hone {

@@ -33,7 +33,7 @@
 #include "compiler/support/crash_point.h"
 #include "compiler/support/monotonic_clock.h"
 #include "compiler/support/status_macros.h"
-#include "database/rows.h"
+#include "database/store/rows.h"
 #include "nlohmann/json.hpp"
 #include "tuner/service/client.h"
 #include "worker/probe/gpu_probe.h"

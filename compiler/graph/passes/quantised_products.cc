@@ -123,7 +123,7 @@ absl::StatusOr<std::optional<int>> Rewrite(Rewriting& r, const Node& node) {
   return FindOp(node.op)->multiplies_integers ? OfProduct(r, node) : std::nullopt;
 }
 
-absl::StatusOr<std::optional<int>> Expand(Rewriting& r, const Node& node) {
+absl::StatusOr<std::optional<int>> ExpandProduct(Rewriting& r, const Node& node) {
   if (node.op != "dequantize") return std::nullopt;
   const auto cast = [&](int value, DType to) { return r.Add("cast", node, {value}, {{"to", ToText(to)}}); };
   HONE_ASSIGN_OR_RETURN(int y, cast(node.inputs[0], kInt32));
@@ -139,7 +139,7 @@ absl::StatusOr<std::optional<int>> Expand(Rewriting& r, const Node& node) {
 
 absl::Status QuantisedProducts(Graph& graph) {
   HONE_RETURN_IF_ERROR(RewriteNodes(graph, Rewrite).status());
-  return RewriteNodes(graph, Expand).status();
+  return RewriteNodes(graph, ExpandProduct).status();
 }
 
 }  // namespace hone

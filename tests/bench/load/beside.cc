@@ -13,7 +13,7 @@
 
 #include "absl/time/clock.h"
 #include "compiler/support/check.h"
-#include "database/sqlite_connection.h"
+#include "database/sqlite/sqlite_connection.h"
 #include "grpcpp/grpcpp.h"
 
 namespace hone {

@@ -20,7 +20,7 @@
 #include "httplib.h"
 #include "tests/bench/load/histogram.h"
 #include "tests/processes.h"
-#include "tuner/dispatch/events.h"
+#include "tuner/dispatch/events/events.h"
 
 namespace hone {
 namespace {

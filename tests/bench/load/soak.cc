@@ -11,7 +11,7 @@
 #include "absl/time/clock.h"
 #include "compiler/support/check.h"
 #include "compiler/support/random.h"
-#include "database/sqlite_connection.h"
+#include "database/sqlite/sqlite_connection.h"
 #include "tests/bench/load/loaded_daemon.h"
 #include "tests/processes.h"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "compiler/support/check.h"
-#include "deploy/runtime/aligned_buffer.h"
+#include "deploy/runtime/bundle/aligned_buffer.h"
 
 namespace hone::prototypes {
 

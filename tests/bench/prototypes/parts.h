@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "deploy/runtime/thread_pool.h"
+#include "deploy/runtime/run/thread_pool.h"
 
 namespace hone::prototypes {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "deploy/runtime/thread_pool.h"
+#include "deploy/runtime/run/thread_pool.h"
 #include "tests/bench/prototypes/floats.h"
 
 namespace hone::prototypes {

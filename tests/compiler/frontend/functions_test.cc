@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/frontend/onnx_import.h"
-#include "compiler/graph/planner.h"
+#include "compiler/graph/plan/planner.h"
 #include "tests/compiler/frontend/onnx_builder.h"
 
 namespace hone {

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_split.h"
 #include "compiler/frontend/onnx_import.h"
-#include "compiler/graph/planner.h"
+#include "compiler/graph/plan/planner.h"
 #include "compiler/ir/visit.h"
 #include "compiler/text/text.h"
 #include "tests/compiler/frontend/onnx_builder.h"

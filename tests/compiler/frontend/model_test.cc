@@ -12,7 +12,7 @@
 
 #include "compiler/frontend/import_model.h"
 #include "compiler/frontend/onnx_import.h"
-#include "compiler/graph/planner.h"
+#include "compiler/graph/plan/planner.h"
 #include "tests/compiler/frontend/onnx_builder.h"
 #include "tests/processes.h"
 

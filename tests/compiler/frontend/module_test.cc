@@ -13,7 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "compiler/frontend/module_import.h"
 #include "compiler/graph/passes.h"
-#include "compiler/graph/planner.h"
+#include "compiler/graph/plan/planner.h"
 #include "compiler/support/file.h"
 #include "compiler/text/text.h"
 

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/frontend/onnx_import.h"
 #include "compiler/graph/operators/operator.h"
-#include "compiler/graph/planner.h"
+#include "compiler/graph/plan/planner.h"
 #include "compiler/support/check.h"
 #include "compiler/support/file.h"
 #include "compiler/support/random.h"

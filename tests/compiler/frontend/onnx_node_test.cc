@@ -19,7 +19,7 @@
 
 #include "compiler/frontend/onnx_import.h"
 #include "compiler/frontend/onnx_model.h"
-#include "compiler/graph/planner.h"
+#include "compiler/graph/plan/planner.h"
 
 namespace hone {
 namespace {

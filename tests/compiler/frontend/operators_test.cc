@@ -7,7 +7,7 @@
 #include "compiler/graph/op.h"
 #include "compiler/graph/operators/narrow_types.h"
 #include "compiler/graph/operators/operator.h"
-#include "compiler/graph/planner.h"
+#include "compiler/graph/plan/planner.h"
 #include "tests/compiler/frontend/onnx_builder.h"
 
 namespace hone {

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "compiler/graph/passes.h"
-#include "compiler/graph/planner.h"
+#include "compiler/graph/plan/planner.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/graph/net.h"

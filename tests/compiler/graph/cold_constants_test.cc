@@ -1,6 +1,6 @@
-#include "compiler/graph/cold_constants.h"
+#include "compiler/graph/plan/cold_constants.h"
 
-#include "compiler/graph/planner.h"
+#include "compiler/graph/plan/planner.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/support/check.h"
 #include "gtest/gtest.h"

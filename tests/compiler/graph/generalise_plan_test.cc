@@ -1,10 +1,10 @@
 // Plans with symbolic sizes, made of plans at some: at every size they compute what the plan made for it alone does.
-#include "compiler/graph/generalise_plan.h"
+#include "compiler/graph/plan/generalise_plan.h"
 
 #include <cmath>
 #include <numeric>
 
-#include "compiler/graph/planner.h"
+#include "compiler/graph/plan/planner.h"
 #include "compiler/ir/symbolic_sizes.h"
 #include "compiler/support/check.h"
 #include "gmock/gmock.h"

@@ -1,7 +1,7 @@
 // A model that is another one at a size that was not planned is found by its graph.
-#include "compiler/graph/graph_at_sizes.h"
+#include "compiler/graph/plan/graph_at_sizes.h"
 
-#include "compiler/graph/generalise_plan.h"
+#include "compiler/graph/plan/generalise_plan.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/graph/net.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "compiler/graph/planner.h"
+#include "compiler/graph/plan/planner.h"
 #include "compiler/target/target.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler/graph/graph.h"
-#include "compiler/graph/plan.h"
+#include "compiler/graph/plan/plan.h"
 #include "gtest/gtest.h"
 
 namespace hone {

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "compiler/graph/calls.h"
-#include "compiler/graph/generalise_plan.h"
-#include "compiler/graph/planner.h"
+#include "compiler/graph/plan/generalise_plan.h"
+#include "compiler/graph/plan/planner.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/graph/net.h"

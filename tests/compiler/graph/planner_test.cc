@@ -1,5 +1,5 @@
 // How graphs are cut into kernels, and what the kernels say of themselves.
-#include "compiler/graph/planner.h"
+#include "compiler/graph/plan/planner.h"
 
 #include <functional>
 

@@ -1,4 +1,4 @@
-#include "compiler/graph/size_polynomial.h"
+#include "compiler/graph/plan/size_polynomial.h"
 
 #include "compiler/ir/symbolic_sizes.h"
 #include "compiler/support/random.h"

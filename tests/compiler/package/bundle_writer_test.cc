@@ -12,8 +12,8 @@
 
 #include "compiler/driver/models/sandboxed_prepare.h"
 #include "compiler/support/sha256.h"
-#include "deploy/runtime/bundle.h"
-#include "deploy/runtime/instance.h"
+#include "deploy/runtime/bundle/bundle.h"
+#include "deploy/runtime/run/instance.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/package/hand_object.h"

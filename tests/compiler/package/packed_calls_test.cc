@@ -5,7 +5,7 @@
 #include "compiler/driver/bundles/bundle_session.h"
 #include "compiler/driver/exit_code.h"
 #include "compiler/graph/calls.h"
-#include "compiler/graph/planner.h"
+#include "compiler/graph/plan/planner.h"
 #include "compiler/package/bundle_writer.h"
 #include "compiler/schedule/schedule.h"
 #include "deploy/runtime/hone_runtime.h"

@@ -1,4 +1,4 @@
-#include "database/postgres_store.h"
+#include "database/postgres/postgres_store.h"
 #include "tests/database/postgres/private_server.h"
 #include "tests/database/store_conformance.h"
 

@@ -1,5 +1,5 @@
 // What is PostgreSQL's own: who leads, who is told, a server that goes away, databases that are none of ours.
-#include "database/postgres_store.h"
+#include "database/postgres/postgres_store.h"
 
 #include <atomic>
 #include <thread>
@@ -7,9 +7,9 @@
 
 #include "absl/time/clock.h"
 #include "compiler/support/random.h"
-#include "database/postgres_connection.h"
-#include "database/postgres_locks.h"
-#include "database/postgres_schema.h"
+#include "database/postgres/postgres_connection.h"
+#include "database/postgres/postgres_locks.h"
+#include "database/postgres/postgres_schema.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/database/postgres/private_server.h"

@@ -20,7 +20,7 @@
 #include "absl/time/clock.h"
 #include "compiler/support/check.h"
 #include "compiler/support/status_macros.h"
-#include "database/postgres_connection.h"
+#include "database/postgres/postgres_connection.h"
 #include "gtest/gtest.h"
 
 namespace hone {

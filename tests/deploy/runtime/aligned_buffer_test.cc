@@ -1,10 +1,10 @@
 // Memory of a program's own allocator: what comes from it, that all goes back, and what happens when it gives none.
-#include "deploy/runtime/aligned_buffer.h"
+#include "deploy/runtime/bundle/aligned_buffer.h"
 
 #include <cstdlib>
 #include <map>
 
-#include "deploy/runtime/instance.h"
+#include "deploy/runtime/run/instance.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/deploy/runtime/sample_bundle.h"

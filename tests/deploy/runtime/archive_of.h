@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "deploy/runtime/archive.h"
+#include "deploy/runtime/bundle/archive.h"
 #include "deploy/runtime/hash.h"
 
 namespace hone {

@@ -1,4 +1,4 @@
-#include "deploy/runtime/background_runs.h"
+#include "deploy/runtime/run/background_runs.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "deploy/runtime/instance.h"
+#include "deploy/runtime/run/instance.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/deploy/runtime/asleep.h"

@@ -1,4 +1,4 @@
-#include "deploy/runtime/bundle.h"
+#include "deploy/runtime/bundle/bundle.h"
 
 #include <unistd.h>
 
@@ -6,9 +6,9 @@
 #include <fstream>
 #include <functional>
 
+#include "deploy/runtime/bundle/json.h"
 #include "deploy/runtime/hash.h"
-#include "deploy/runtime/instance.h"
-#include "deploy/runtime/json.h"
+#include "deploy/runtime/run/instance.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/deploy/runtime/sample_bundle.h"

@@ -1,6 +1,6 @@
 // A device of NVIDIA's driver, on the driver of the tests' own: what it runs, how it refuses, and that nothing of it is
 // left whatever fails.
-#include "deploy/runtime/cuda_device.h"
+#include "deploy/runtime/devices/cuda_device.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "deploy/runtime/cuda_driver.h"
+#include "deploy/runtime/devices/cuda_driver.h"
 #include "gmock/gmock.h"
 #include "tests/deploy/runtime/fake_cuda.h"
 

@@ -1,6 +1,6 @@
 // What cuda_driver.h declares of NVIDIA's driver, held against NVIDIA's own header where there is one, when this is
 // compiled: names, parameters and numbers.
-#include "deploy/runtime/cuda_driver.h"
+#include "deploy/runtime/devices/cuda_driver.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <functional>
 
-#include "deploy/runtime/device_drivers.h"
-#include "deploy/runtime/instance.h"
+#include "deploy/runtime/devices/device_drivers.h"
+#include "deploy/runtime/run/instance.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/deploy/runtime/archive_of.h"

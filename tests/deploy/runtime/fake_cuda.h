@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "deploy/runtime/cuda_driver.h"
+#include "deploy/runtime/devices/cuda_driver.h"
 #include "tests/deploy/runtime/fake_cuda/fake_image.h"
 
 namespace hone {

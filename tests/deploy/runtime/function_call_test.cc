@@ -1,11 +1,11 @@
 // Bundles with steps that call functions of the program's.
-#include "deploy/runtime/function_call.h"
+#include "deploy/runtime/run/function_call.h"
 
 #include <cstring>
 #include <functional>
 #include <thread>
 
-#include "deploy/runtime/instance.h"
+#include "deploy/runtime/run/instance.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/deploy/runtime/sample_bundle.h"

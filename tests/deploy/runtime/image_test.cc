@@ -1,11 +1,11 @@
-#include "deploy/runtime/image.h"
+#include "deploy/runtime/image/image.h"
 
 #include <cstring>
 #include <thread>
 
-#include "deploy/runtime/cpu_features.h"
 #include "deploy/runtime/hash.h"
-#include "deploy/runtime/kernel_set.h"
+#include "deploy/runtime/image/cpu_features.h"
+#include "deploy/runtime/image/kernel_set.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/deploy/runtime/machine_code.h"

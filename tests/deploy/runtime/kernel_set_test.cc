@@ -1,5 +1,5 @@
 // The stored form of kernel sets for devices; that of others is what runners and bundles are tested with.
-#include "deploy/runtime/kernel_set.h"
+#include "deploy/runtime/image/kernel_set.h"
 
 #include <gtest/gtest.h>
 

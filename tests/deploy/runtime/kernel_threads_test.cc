@@ -1,4 +1,4 @@
-#include "deploy/runtime/kernel_threads.h"
+#include "deploy/runtime/run/kernel_threads.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "deploy/runtime/instance.h"
+#include "deploy/runtime/run/instance.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/deploy/runtime/asleep.h"

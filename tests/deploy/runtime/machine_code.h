@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "deploy/runtime/image.h"
+#include "deploy/runtime/image/image.h"
 
 namespace hone {
 

@@ -1,5 +1,5 @@
 // A device of OpenCL: what it runs, and how it refuses. Skipped, which is said, where there is none.
-#include "deploy/runtime/opencl_device.h"
+#include "deploy/runtime/devices/opencl_device.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "deploy/runtime/bundle.h"
+#include "deploy/runtime/bundle/bundle.h"
 #include "tests/deploy/runtime/archive_of.h"
 #include "tests/deploy/runtime/machine_code.h"
 

@@ -1,11 +1,11 @@
 // Signed bundles, by keys that `openssl genpkey` made for these tests.
-#include "deploy/runtime/signature.h"
+#include "deploy/runtime/bundle/signature.h"
 
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "deploy/runtime/bundle.h"
+#include "deploy/runtime/bundle/bundle.h"
 #include "deploy/runtime/hone_runtime.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <functional>
 
-#include "deploy/runtime/instance.h"
+#include "deploy/runtime/run/instance.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/deploy/runtime/sample_bundle.h"

@@ -1,4 +1,4 @@
-#include "deploy/runtime/thread_pool.h"
+#include "deploy/runtime/run/thread_pool.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include <set>
 #include <thread>
 
-#include "deploy/runtime/invoke.h"
+#include "deploy/runtime/run/invoke.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/deploy/runtime/machine_code.h"

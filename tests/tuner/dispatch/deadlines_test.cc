@@ -1,4 +1,4 @@
-#include "tuner/dispatch/deadlines.h"
+#include "tuner/dispatch/state/deadlines.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -12,7 +12,7 @@
 #include "tests/database/memory_store.h"
 #include "tests/tuner/fake_task.h"
 #include "tuner/dispatch/dispatcher.h"
-#include "tuner/dispatch/fleet_index.h"
+#include "tuner/dispatch/state/fleet_index.h"
 
 namespace hone {
 

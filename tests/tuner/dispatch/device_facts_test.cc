@@ -1,4 +1,4 @@
-#include "tuner/dispatch/device_facts.h"
+#include "tuner/dispatch/state/device_facts.h"
 
 #include <cmath>
 #include <limits>
@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/tuner/dispatch/desk.h"
-#include "tuner/dispatch/reporter.h"
+#include "tuner/dispatch/events/reporter.h"
 
 namespace hone {
 namespace {

@@ -1,7 +1,7 @@
 // Which workers a job is meant for, by the text of its target.
 #include <gtest/gtest.h>
 
-#include "tuner/dispatch/fleet_index.h"
+#include "tuner/dispatch/state/fleet_index.h"
 
 namespace hone {
 namespace {

@@ -2,7 +2,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/tuner/dispatch/desk.h"
-#include "tuner/dispatch/lost_names.h"
+#include "tuner/dispatch/state/lost_names.h"
 
 namespace hone {
 namespace {

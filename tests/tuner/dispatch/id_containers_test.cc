@@ -1,4 +1,4 @@
-#include "tuner/dispatch/id_containers.h"
+#include "tuner/dispatch/state/id_containers.h"
 
 #include <set>
 #include <string>

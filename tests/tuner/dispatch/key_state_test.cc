@@ -1,5 +1,5 @@
 // What plain times of a key are believed. The best takes 100 us; two workers measure the key.
-#include "tuner/dispatch/key_state.h"
+#include "tuner/dispatch/state/key_state.h"
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"

@@ -4,9 +4,9 @@
 
 #include "compiler/support/sha256.h"
 #include "gtest/gtest.h"
-#include "tuner/dispatch/outcome_check.h"
-#include "tuner/dispatch/roofline.h"
-#include "tuner/dispatch/task_scheduler.h"
+#include "tuner/dispatch/rules/outcome_check.h"
+#include "tuner/dispatch/state/roofline.h"
+#include "tuner/dispatch/state/task_scheduler.h"
 
 namespace hone {
 namespace {

@@ -2,7 +2,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/tuner/dispatch/desk.h"
-#include "tuner/dispatch/job_state.h"
+#include "tuner/dispatch/state/job_state.h"
 
 namespace hone {
 namespace {

@@ -1,4 +1,4 @@
-#include "tuner/search/batch_judge.h"
+#include "tuner/search/strategies/batch_judge.h"
 
 #include <gtest/gtest.h>
 

@@ -8,9 +8,9 @@
 #include "compiler/lower/threads/device_program.h"
 #include "compiler/schedule/trace/trace.h"
 #include "tests/compiler/schedule/workloads.h"
-#include "tuner/search/generated_space.h"
-#include "tuner/search/gpu_lens.h"
-#include "tuner/search/task_search.h"
+#include "tuner/search/candidates/generated_space.h"
+#include "tuner/search/candidates/gpu_lens.h"
+#include "tuner/search/strategies/task_search.h"
 
 namespace hone {
 namespace {

@@ -1,4 +1,4 @@
-#include "tuner/search/replay.h"
+#include "tuner/search/replay/replay.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@
 #include "compiler/support/file.h"
 #include "compiler/text/text.h"
 #include "tests/compiler/schedule/workloads.h"
-#include "tuner/search/generated_space.h"
-#include "tuner/search/population.h"
+#include "tuner/search/candidates/generated_space.h"
+#include "tuner/search/strategies/population.h"
 
 namespace hone {
 namespace {

@@ -1,4 +1,4 @@
-#include "tuner/search/strategy.h"
+#include "tuner/search/strategies/strategy.h"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,10 @@
 #include <string>
 
 #include "tests/compiler/schedule/workloads.h"
-#include "tuner/search/draft_correction.h"
-#include "tuner/search/generated_space.h"
-#include "tuner/search/population.h"
-#include "tuner/search/task_search.h"
+#include "tuner/search/candidates/generated_space.h"
+#include "tuner/search/strategies/draft_correction.h"
+#include "tuner/search/strategies/population.h"
+#include "tuner/search/strategies/task_search.h"
 
 namespace hone {
 namespace {

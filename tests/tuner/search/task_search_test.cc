@@ -1,4 +1,4 @@
-#include "tuner/search/task_search.h"
+#include "tuner/search/strategies/task_search.h"
 #include "compiler/schedule/trace/trace.h"
 
 #include <gtest/gtest.h>

@@ -17,7 +17,7 @@
 #include "tests/tuner/service/access_fixture.h"
 #include "tests/tuner/service/any_method.h"
 #include "tests/tuner/service/honed_process.h"
-#include "tuner/service/policy.h"
+#include "tuner/service/access/policy.h"
 
 namespace hone {
 namespace {

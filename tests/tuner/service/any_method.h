@@ -10,8 +10,8 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "gtest/gtest.h"
+#include "tuner/service/access/policy.h"
 #include "tuner/service/client.h"
-#include "tuner/service/policy.h"
 
 namespace hone {
 

@@ -1,4 +1,4 @@
-#include "tuner/service/build_deposits.h"
+#include "tuner/service/endpoints/build_deposits.h"
 
 #include "absl/time/clock.h"
 #include "compiler/support/sha256.h"

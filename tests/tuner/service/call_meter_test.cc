@@ -1,5 +1,5 @@
 // What callers and tenants may take of the daemon, counted without one.
-#include "tuner/service/call_meter.h"
+#include "tuner/service/access/call_meter.h"
 
 #include <memory>
 #include <string>

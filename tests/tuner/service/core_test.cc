@@ -1,5 +1,5 @@
 // What the core reads of its store for an answer.
-#include "tuner/service/core.h"
+#include "tuner/service/core/core.h"
 
 #include <atomic>
 #include <chrono>

@@ -7,7 +7,7 @@
 
 #include "absl/time/clock.h"
 #include "compiler/support/sha256.h"
-#include "database/sqlite_store.h"
+#include "database/sqlite/sqlite_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/tuner/service/fake_worker.h"

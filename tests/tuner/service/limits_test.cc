@@ -13,7 +13,7 @@
 #include "compiler/support/check.h"
 #include "compiler/support/sanitized.h"
 #include "compiler/support/sha256.h"
-#include "database/sqlite_store.h"
+#include "database/sqlite/sqlite_store.h"
 #include "gmock/gmock.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"

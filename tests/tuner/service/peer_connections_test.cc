@@ -1,5 +1,5 @@
 // Connections that are open are counted, those that were closed without a word are not.
-#include "tuner/service/peer_connections.h"
+#include "tuner/service/access/peer_connections.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,5 +1,5 @@
 // The table of who may call what, and the files of tokens.
-#include "tuner/service/policy.h"
+#include "tuner/service/access/policy.h"
 
 #include <sys/stat.h>
 
@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/tuner/service/honed_process.h"
-#include "tuner/service/token_table.h"
+#include "tuner/service/access/token_table.h"
 
 namespace hone {
 namespace {

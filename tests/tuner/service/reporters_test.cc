@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "database/record_json.h"
-#include "database/sqlite_store.h"
+#include "database/sqlite/sqlite_store.h"
+#include "database/store/record_json.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/tuner/service/access_fixture.h"

@@ -1,5 +1,5 @@
 // Which process answers which question.
-#include "tuner/service/search_pool.h"
+#include "tuner/service/core/search_pool.h"
 
 #include <signal.h>
 #include <sys/resource.h>

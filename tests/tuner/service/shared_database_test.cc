@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "compiler/support/sha256.h"
-#include "database/postgres_connection.h"
+#include "database/postgres/postgres_connection.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/database/postgres/private_server.h"

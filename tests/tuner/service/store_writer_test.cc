@@ -1,5 +1,5 @@
 // What the writer makes of many commits: one transaction, and of each row that they put again its last state alone.
-#include "tuner/service/store_writer.h"
+#include "tuner/service/core/store_writer.h"
 
 #include <future>
 #include <memory>

@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/tuner/service/two_tenants.h"
-#include "tuner/service/submit_pieces.h"
+#include "tuner/service/endpoints/submit_pieces.h"
 
 namespace hone {
 namespace {

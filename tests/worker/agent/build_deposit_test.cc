@@ -1,6 +1,6 @@
 // Programs larger than a message on their way through a build pool: a daemon, a worker that only builds, and a session
 // that asks as a worker that only measures does.
-#include "worker/agent/build_deposit.h"
+#include "worker/agent/builds/build_deposit.h"
 
 #include <atomic>
 #include <thread>
@@ -11,8 +11,8 @@
 #include "gtest/gtest.h"
 #include "tests/tuner/service/honed_process.h"
 #include "worker/agent/agent.h"
-#include "worker/agent/remote_builders.h"
-#include "worker/agent/work_queue.h"
+#include "worker/agent/builds/remote_builders.h"
+#include "worker/agent/session/work_queue.h"
 
 namespace hone {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/agent/build_reply.h"
+#include "worker/agent/builds/build_reply.h"
 
 #include <limits>
 

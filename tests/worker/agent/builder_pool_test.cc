@@ -1,5 +1,5 @@
 // Builders with requests that mean harm: each fails its own request, and the next is built.
-#include "worker/agent/builder_pool.h"
+#include "worker/agent/builds/builder_pool.h"
 
 #include <signal.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // Candidates that compute what they are asked and lie about the time it takes: each is found out, and an honest one is
 // not taken for one.
-#include "worker/agent/check_winner.h"
+#include "worker/agent/trials/check_winner.h"
 
 #include "compiler/codegen/compile.h"
 #include "compiler/sandbox/layers.h"
@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/deploy/runtime/machine_code.h"
-#include "worker/agent/builder_pool.h"
+#include "worker/agent/builds/builder_pool.h"
 #include "worker/measure/statistics.h"
 
 namespace hone::testing {

@@ -10,7 +10,7 @@
 #include "compiler/target/target.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker/agent/builder_pool.h"
+#include "worker/agent/builds/builder_pool.h"
 
 namespace hone {
 namespace {

@@ -30,8 +30,8 @@
 #include "compiler/support/sha256.h"
 #include "compiler/target/target.h"
 #include "compiler/text/text.h"
-#include "deploy/runtime/image.h"
-#include "deploy/runtime/kernel_set.h"
+#include "deploy/runtime/image/image.h"
+#include "deploy/runtime/image/kernel_set.h"
 #include "tests/worker/agent/hostile_candidates.h"
 #include "worker/builder/build.h"
 

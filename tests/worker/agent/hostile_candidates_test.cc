@@ -11,14 +11,14 @@
 #include "compiler/support/sanitized.h"
 #include "compiler/target/target.h"
 #include "compiler/text/text.h"
-#include "deploy/runtime/image.h"
+#include "deploy/runtime/image/image.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/campaign.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tests/processes.h"
-#include "worker/agent/build_reply.h"
-#include "worker/agent/builder_pool.h"
-#include "worker/agent/verify_candidate.h"
+#include "worker/agent/builds/build_reply.h"
+#include "worker/agent/builds/builder_pool.h"
+#include "worker/agent/trials/verify_candidate.h"
 
 namespace hone::testing {
 namespace {

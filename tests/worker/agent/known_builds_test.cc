@@ -1,4 +1,4 @@
-#include "worker/agent/known_builds.h"
+#include "worker/agent/builds/known_builds.h"
 
 #include "gtest/gtest.h"
 

@@ -34,8 +34,8 @@
 #include "tests/compiler/schedule/mutants.h"
 #include "tests/compiler/schedule/random_schedule.h"
 #include "tests/compiler/schedule/workloads.h"
-#include "worker/agent/builder_pool.h"
-#include "worker/agent/verify_candidate.h"
+#include "worker/agent/builds/builder_pool.h"
+#include "worker/agent/trials/verify_candidate.h"
 
 namespace hone::testing {
 namespace {

@@ -1,9 +1,9 @@
 // What a session says, when, and what it makes of the answers: a call at a time. Hours of it, over a network that
 // fails, are played by the dispatcher's simulation.
-#include "worker/agent/session_rules.h"
+#include "worker/agent/session/session_rules.h"
 
 #include "gtest/gtest.h"
-#include "worker/agent/work_queue.h"
+#include "worker/agent/session/work_queue.h"
 
 namespace hone {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/agent/spool.h"
+#include "worker/agent/session/spool.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -9,7 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker/agent/work_queue.h"
+#include "worker/agent/session/work_queue.h"
 
 namespace hone {
 namespace {

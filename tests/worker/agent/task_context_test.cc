@@ -1,5 +1,5 @@
 // What a task is verified on, and that wrong kernels which ordinary inputs do not show are refused.
-#include "worker/agent/task_context.h"
+#include "worker/agent/trials/task_context.h"
 
 #include <numeric>
 
@@ -13,9 +13,9 @@
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tests/compiler/support/descriptor_limit.h"
-#include "worker/agent/build_reply.h"
-#include "worker/agent/builder_pool.h"
-#include "worker/agent/verify_candidate.h"
+#include "worker/agent/builds/build_reply.h"
+#include "worker/agent/builds/builder_pool.h"
+#include "worker/agent/trials/verify_candidate.h"
 #include "worker/oracle/input_plan.h"
 #include "worker/runner/protocol.h"
 

@@ -1,5 +1,5 @@
 // Batches of real candidates, built, verified and raced.
-#include "worker/agent/trial_batch.h"
+#include "worker/agent/trials/trial_batch.h"
 
 #include <algorithm>
 #include "compiler/sandbox/layers.h"
@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tests/deploy/runtime/machine_code.h"
-#include "worker/agent/builder_pool.h"
+#include "worker/agent/builds/builder_pool.h"
 
 namespace hone::testing {
 namespace {

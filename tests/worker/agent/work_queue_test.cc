@@ -1,4 +1,4 @@
-#include "worker/agent/work_queue.h"
+#include "worker/agent/session/work_queue.h"
 
 #include <optional>
 

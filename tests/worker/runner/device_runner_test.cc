@@ -8,7 +8,7 @@
 
 #include "compiler/sandbox/layers.h"
 #include "compiler/support/sanitized.h"
-#include "deploy/runtime/opencl_device.h"
+#include "deploy/runtime/devices/opencl_device.h"
 #include "gmock/gmock.h"
 #include "tests/deploy/runtime/machine_code.h"
 #include "worker/runner/runner_client.h"

@@ -3,7 +3,7 @@
 //
 // Which thread has what is taken to be the same for every tensor between kernels: thread t of T has the t-th part of
 // its outermost dimension. That is what the pool makes of a nest whose first loop over pieces is of that dimension
-// (deploy/runtime/thread_pool.h). A nest that is cut along it reads what its own core wrote; one cut along columns
+// (deploy/runtime/run/thread_pool.h). A nest that is cut along it reads what its own core wrote; one cut along columns
 // alone finds one T-th of what it reads, and leaves as little for the next kernel. Nothing of this shows when a kernel
 // is timed alone, where the same thread reads the same operands in every run. The idea is that of affinity scheduling
 // (E. P. Markatos, T. J. LeBlanc, "Using processor affinity in loop scheduling on shared-memory multiprocessors",

@@ -133,7 +133,7 @@ double NestModel::PiecesOf(const NestPlan& plan, const Moves& moves) const {
 }
 
 // Pieces follow each other with those of the last variable side by side, and a thread takes a part of them without gaps
-// (deploy/runtime/thread_pool.h): where the first variable has enough for all threads, each walks over all of the
+// (deploy/runtime/run/thread_pool.h): where the first variable has enough for all threads, each walks over all of the
 // others.
 double NestModel::ShareOfThread(const NestPlan& plan, const Moves& moves) const {
   double share = 1, threads = threads_;

@@ -21,7 +21,7 @@
 #include "compiler/codegen/device/device_kernel.h"
 #include "compiler/codegen/gpu/print_kernels.h"
 #include "compiler/text/text.h"
-#include "deploy/runtime/cuda_device.h"
+#include "deploy/runtime/devices/cuda_device.h"
 #include "tests/compiler/codegen/gpu/run_on_device.h"
 #include "tests/compiler/lower/thread_schedules.h"
 #include "tests/compiler/schedule/campaign.h"

@@ -17,7 +17,7 @@
 #include "compiler/ir/scalar_arith.h"
 #include "compiler/support/check.h"
 #include "compiler/text/text.h"
-#include "deploy/runtime/opencl_device.h"
+#include "deploy/runtime/devices/opencl_device.h"
 #include "tests/compiler/codegen/gpu/run_on_device.h"
 #include "tests/compiler/schedule/campaign.h"
 #include "tests/deploy/runtime/pocl_cache.h"

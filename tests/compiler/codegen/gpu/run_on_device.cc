@@ -11,7 +11,7 @@
 #include "compiler/interp/interpreter.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/target/gpu_target.h"
-#include "deploy/runtime/opencl_device.h"
+#include "deploy/runtime/devices/opencl_device.h"
 #include "tests/compiler/schedule/campaign.h"
 
 namespace hone::testing {

@@ -9,7 +9,7 @@
 #include "compiler/array/ndarray.h"
 #include "compiler/codegen/gpu/dialect.h"
 #include "compiler/lower/threads/device_program.h"
-#include "deploy/runtime/device.h"
+#include "deploy/runtime/devices/device.h"
 
 namespace hone::testing {
 

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "deploy/runtime/cuda_driver.h"
+#include "deploy/runtime/devices/cuda_driver.h"
 #include "tests/deploy/runtime/fake_cuda/fake_cuda.h"
 #include "tests/deploy/runtime/fake_cuda/fake_image.h"
 #include "tests/deploy/runtime/fake_cuda/fake_kernels.h"

@@ -21,7 +21,7 @@
 #include "compiler/support/random.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/text/text.h"
-#include "deploy/runtime/opencl_device.h"
+#include "deploy/runtime/devices/opencl_device.h"
 #include "tests/compiler/codegen/gpu/run_on_device.h"
 #include "tests/compiler/schedule/campaign.h"
 #include "tests/compiler/schedule/reference.h"

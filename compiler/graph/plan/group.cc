@@ -1,0 +1,222 @@
+#include "compiler/graph/plan/group.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "compiler/graph/op.h"
+#include "compiler/support/check.h"
+
+namespace hone {
+namespace {
+
+constexpr size_t kMostInGroup = 48;  // a longer chain is several kernels
+constexpr int kMostAtOnce = 12;      // nodes looked at until a group has one output again
+
+double FlopOf(const Graph& graph, const Node& node) {
+  const OpInfo* info = FindOp(node.op);
+  if (info->flop == nullptr) return 0;
+  std::vector<TensorType> inputs, outputs;
+  for (const int v : node.inputs) inputs.push_back(graph.type(v));
+  for (const int v : node.outputs) outputs.push_back(graph.type(v));
+  return info->flop(inputs, node.attrs, outputs);
+}
+
+class Grouper {
+ public:
+  explicit Grouper(const Graph& graph) : graph_(graph), uses_(graph), group_of_(graph.nodes.size(), -1) {}
+
+  std::vector<Group> Fused() {
+    std::vector<int> anchors;
+    for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
+      if (Kind(n) == OpKind::kAnchor) anchors.push_back(n);
+    }
+    std::vector<double> flop(graph_.nodes.size());
+    for (const int n : anchors) flop[n] = FlopOf(graph_, graph_.nodes[n]);
+    std::stable_sort(anchors.begin(), anchors.end(), [&](int a, int b) { return flop[a] > flop[b]; });
+    for (const int n : anchors) {
+      Start(n, n);
+      Grow(n, /*moving=*/false);
+    }
+    for (const int n : anchors) {
+      if (FindOp(graph_.nodes[n].op)->reduces != Reduces::kNothing)
+        Absorb(group_of_[n], graph_.nodes[n].inputs[0], /*moving=*/false);
+      if (graph_.nodes[n].op == "conv") AbsorbLayout(n);
+      if (graph_.nodes[n].op == "batch_matmul") AbsorbSlices(n);
+      // The kernel of a product computes rows of an operand in the cache before it reads them; where it would have to
+      // do so too often, it does it beforehand, as a kernel of its own would (tuner/space/sketches/rule_locate.cc).
+      if (graph_.nodes[n].op == "dense") {
+        for (const int value : graph_.nodes[n].inputs) Absorb(group_of_[n], value, /*moving=*/true);
+      }
+    }
+    for (const int n : anchors) {
+      if (graph_.nodes[n].op == "dense") JoinDepthwise(n);
+    }
+    for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
+      if (group_of_[n] >= 0 || !FindOp(graph_.nodes[n].op)->concatenates) continue;
+      Start(n, -1);
+      AbsorbSlices(n);
+      Grow(n, /*moving=*/true);
+    }
+    for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
+      if (group_of_[n] >= 0 || Kind(n) == OpKind::kView) continue;
+      Start(n, -1);
+      if (Kind(n) != OpKind::kOpaque) Grow(n, /*moving=*/true);
+    }
+    return Sorted();
+  }
+
+  std::vector<Group> Single() {
+    for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
+      if (Kind(n) != OpKind::kView) Start(n, Kind(n) == OpKind::kAnchor ? n : -1);
+    }
+    return groups_;
+  }
+
+ private:
+  OpKind Kind(int n) const { return FindOp(graph_.nodes[n].op)->kind; }
+
+  void Start(int node, int anchor) {
+    group_of_[node] = static_cast<int>(groups_.size());
+    groups_.push_back({{node}, anchor});
+  }
+
+  // Whether a node may follow inside a group whose value has this shape.
+  bool MayFollow(int n, const std::vector<int64_t>& shape, bool moving) const {
+    const Node& node = graph_.nodes[n];
+    if (group_of_[n] >= 0 || node.outputs.size() != 1) return false;
+    if (Kind(n) == OpKind::kElementwise) return graph_.type(node.outputs[0]).shape == shape;
+    return moving && (node.op == "transpose" || node.op == "slice");
+  }
+
+  // Takes nodes that follow `from`, as long as they close to one output again.
+  void Grow(int from, bool moving) {
+    Group& group = groups_[group_of_[from]];
+    if (graph_.nodes[from].outputs.size() != 1) return;
+    int value = graph_.nodes[from].outputs[0];
+    while (group.nodes.size() < kMostInGroup) {
+      const std::optional<std::vector<int>> taken = NextSegment(value, moving);
+      if (!taken.has_value()) return;
+      for (const int n : *taken) {
+        group_of_[n] = group_of_[from];
+        group.nodes.push_back(n);
+      }
+      value = graph_.nodes[taken->back()].outputs[0];
+    }
+  }
+
+  // The fewest nodes after which one value, the last node's, holds all that is needed of `value` later on.
+  std::optional<std::vector<int>> NextSegment(int value, bool moving) const {
+    if (uses_.is_output[value] || uses_.consumers[value].empty()) return std::nullopt;
+    std::vector<int> taken;
+    std::set<int> waiting(uses_.consumers[value].begin(), uses_.consumers[value].end());
+    std::vector<int64_t> shape = graph_.type(value).shape;
+    while (!waiting.empty() && static_cast<int>(taken.size()) < kMostAtOnce) {
+      const int n = *waiting.begin();
+      waiting.erase(waiting.begin());
+      // A moving operator only as a segment of its own: its neighbours see another shape.
+      const bool alone = taken.empty() && waiting.empty();
+      if (!MayFollow(n, shape, moving && alone)) return std::nullopt;
+      taken.push_back(n);
+      const int result = graph_.nodes[n].outputs[0];
+      if (waiting.empty()) return taken;  // every earlier value is read by taken nodes alone
+      if (uses_.is_output[result]) return std::nullopt;
+      waiting.insert(uses_.consumers[result].begin(), uses_.consumers[result].end());
+    }
+    return std::nullopt;
+  }
+
+  // Takes the elementwise producers of a value that the group alone reads; with `moving` also the concatenation or
+  // slice that they begin with.
+  void Absorb(int group, int value, bool moving) {
+    const int n = uses_.producer[value];
+    if (n < 0 || groups_[group].nodes.size() >= kMostInGroup || group_of_[n] >= 0 || uses_.is_output[value]) return;
+    const std::string& op = graph_.nodes[n].op;
+    const bool elementwise = Kind(n) == OpKind::kElementwise;
+    if (!elementwise && !(moving && (op == "concat" || op == "slice"))) return;
+    for (const int consumer : uses_.consumers[value]) {
+      if (group_of_[consumer] != group) return;
+    }
+    group_of_[n] = group;
+    groups_[group].nodes.push_back(n);
+    if (!elementwise) return;
+    for (const int input : graph_.nodes[n].inputs) Absorb(group, input, moving);
+  }
+
+  // Takes the change of layout in front of a convolution of few channels that pads, as networks have it at their input:
+  // the padded copy is made anyway, and may as well be made from the image as it comes. With many channels their
+  // elements would be gathered from far apart.
+  void AbsorbLayout(int conv) {
+    constexpr int64_t kFewChannels = 16;
+    const Node& node = graph_.nodes[conv];
+    const std::vector<int64_t> pads = IntsAttr(node.attrs, "pads");
+    const bool copies = std::any_of(pads.begin(), pads.end(), [](int64_t pad) { return pad > 0; });
+    const int value = node.inputs[0], n = uses_.producer[value];
+    if (!copies || n < 0 || group_of_[n] >= 0 || graph_.nodes[n].op != "transpose" || uses_.is_output[value] ||
+        uses_.consumers[value].size() != 1 || graph_.type(value).shape.back() > kFewChannels) {
+      return;
+    }
+    group_of_[n] = group_of_[conv];
+    groups_[group_of_[n]].nodes.push_back(n);
+  }
+
+  // Takes the group of a depthwise convolution into that of the product that alone reads its pixels as rows (a
+  // convolution of 1x1): the kernel computes some rows of the image where the product reads them, or all of them
+  // beforehand, as a kernel of its own would (tuner/space/sketches/rule_inside.cc).
+  void JoinDepthwise(int dense) {
+    const int rows = graph_.nodes[dense].inputs[0], view = uses_.producer[rows];
+    if (view < 0 || graph_.nodes[view].op != "reshape" || !IsReadOnce(rows)) return;
+    const int image = graph_.nodes[view].inputs[0], last = uses_.producer[image];
+    if (last < 0 || group_of_[last] < 0 || !IsReadOnce(image)) return;
+    Group& front = groups_[group_of_[last]];
+    Group& group = groups_[group_of_[dense]];
+    const bool depthwise = front.anchor >= 0 && graph_.nodes[front.anchor].op == "depthwise_conv2d";
+    if (!depthwise || front.nodes.back() != last || graph_.type(rows).shape.back() != graph_.type(image).shape.back() ||
+        front.nodes.size() + group.nodes.size() >= kMostInGroup) {
+      return;
+    }
+    front.nodes.push_back(view);
+    for (const int taken : std::exchange(front.nodes, {})) {
+      group_of_[taken] = group_of_[dense];
+      group.nodes.push_back(taken);
+    }
+  }
+  bool IsReadOnce(int value) const { return !uses_.is_output[value] && uses_.consumers[value].size() == 1; }
+
+  // Takes the slices that a product of batches or a concatenation reads: it reads those places of the whole.
+  void AbsorbSlices(int reader) {
+    for (const int value : graph_.nodes[reader].inputs) {
+      const int n = uses_.producer[value];
+      if (n < 0 || group_of_[n] >= 0 || graph_.nodes[n].op != "slice" || uses_.is_output[value] ||
+          uses_.consumers[value].size() != 1) {
+        continue;
+      }
+      group_of_[n] = group_of_[reader];
+      groups_[group_of_[n]].nodes.push_back(n);
+    }
+  }
+
+  // By the place of the last node: all a group needs is made by then.
+  std::vector<Group> Sorted() {
+    std::erase_if(groups_, [](const Group& group) { return group.nodes.empty(); });
+    for (Group& group : groups_) std::sort(group.nodes.begin(), group.nodes.end());
+    std::sort(groups_.begin(), groups_.end(),
+              [](const Group& a, const Group& b) { return a.nodes.back() < b.nodes.back(); });
+    return std::move(groups_);
+  }
+
+  const Graph& graph_;
+  Uses uses_;
+  std::vector<int> group_of_;
+  std::vector<Group> groups_;
+};
+
+}  // namespace
+
+std::vector<Group> FormGroups(const Graph& graph, bool fuse) {
+  Grouper grouper(graph);
+  return fuse ? grouper.Fused() : grouper.Single();
+}
+
+}  // namespace hone

@@ -1,0 +1,48 @@
+#include "tuner/dispatch/state/deadlines.h"
+
+#include "tuner/dispatch/state/id_containers.h"
+
+namespace hone {
+
+void Deadlines::Set(Of kind, uint64_t id, Micros at) {
+  const Subject subject{kind, id};
+  const auto found = of_.find(subject);
+  if (found == of_.end()) {
+    if (at == kNever) return;
+    of_.emplace(subject, Deadline{at, at});
+    order_.emplace(at, subject);
+    return;
+  }
+  Deadline& deadline = found->second;
+  if (at == kNever) {
+    order_.erase({deadline.place, subject});
+    of_.erase(found);
+    return;
+  }
+  deadline.due = at;
+  if (at >= deadline.place) return;
+  Replace(order_, {deadline.place, subject}, {at, subject});
+  deadline.place = at;
+}
+
+Micros Deadlines::Get(Of kind, uint64_t id) const {
+  const auto found = of_.find({kind, id});
+  return found == of_.end() ? kNever : found->second.due;
+}
+
+std::vector<Deadlines::Subject> Deadlines::Due(Micros now) {
+  std::vector<Subject> due;
+  for (auto next = order_.begin(); next != order_.end() && next->first <= now;) {
+    const auto [place, subject] = *next++;
+    Deadline& deadline = of_.at(subject);
+    if (deadline.due <= now) {
+      due.push_back(subject);
+      continue;
+    }
+    Replace(order_, {place, subject}, {deadline.due, subject});
+    deadline.place = deadline.due;
+  }
+  return due;
+}
+
+}  // namespace hone

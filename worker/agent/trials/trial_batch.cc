@@ -1,0 +1,355 @@
+#include "worker/agent/trials/trial_batch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <random>
+#include <span>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/wire_numeric.h"
+#include "compiler/support/crash_point.h"
+#include "compiler/support/monotonic_clock.h"
+#include "compiler/support/random.h"
+#include "compiler/support/sha256.h"
+#include "compiler/text/canonical.h"
+#include "worker/agent/builds/build_reply.h"
+#include "worker/agent/trials/check_winner.h"
+#include "worker/agent/trials/verify_candidate.h"
+#include "worker/measure/statistics.h"
+#include "worker/measure/timed_race.h"
+
+namespace hone {
+namespace {
+
+// What one core reads from memory at the least: how long operands take to come back into the caches.
+constexpr double kColdBytesPerUs = 8000;
+// A duel of long kernels, and a race without a champion, has as many rounds as take so long, or the least.
+constexpr double kDuelRoundUs = 500'000;
+constexpr size_t kFewestSamples = 3, kMaxSamples = 64;
+// A race in which the machine was not quiet is run again, this often, while everything is loaded.
+constexpr int kMeasureAttempts = 4;
+// The noise of the machine follows its races slowly, within bounds.
+constexpr double kNoiseMemory = 0.8, kLeastNoise = 0.005, kMostNoise = 0.1;
+// How long a candidate that may become the best is watched once more.
+constexpr absl::Duration kDuelCheck = absl::Milliseconds(40), kFirstCheck = absl::Milliseconds(20);
+// Beside a kernel's calls, of one sample: whose turn it is, what is poisoned and checked between.
+constexpr double kAroundSampleUs = 2000;
+// Timings below this are not those of a program that did its work.
+constexpr double kShortestMicroseconds = 0.01;
+
+VerifyLimits LimitsOf(const v1::Lease& lease) {
+  return {.threads = lease.threads(),
+          .run = absl::Milliseconds(lease.run_limit_ms()),
+          .memory_bytes = lease.memory_limit_bytes()};
+}
+
+double OperandBytes(const TaskParams& params) {
+  int64_t bytes = 0;
+  for (const TaskParam& param : params.inputs) bytes += param.bytes();
+  for (const TaskParam& param : params.outputs) bytes += param.bytes();
+  return static_cast<double>(bytes);
+}
+
+// The constants that a call finds in memory, as TimeRequest::flushed names them.
+uint64_t ColdParams(const TaskParams& params) {
+  uint64_t cold = 0;
+  for (size_t i = 0; i < params.inputs.size() && i < 64; ++i) cold |= uint64_t{params.inputs[i].cold} << i;
+  return cold;
+}
+
+// About what a race takes at most, whose samples are of usual length.
+absl::Duration LengthOf(const TimedRaceOptions& options, size_t challengers) {
+  const double of_each = options.round_us + options.race.max_rounds * kAroundSampleUs;
+  return absl::Microseconds(of_each * static_cast<double>(challengers + 2));  // the champion has two turns
+}
+
+uint64_t RaceSeed() {
+  std::random_device device;
+  return device();
+}
+
+void SetFromVerdict(v1::Outcome* outcome, const RunnerVerdict& verdict) {
+  SetFailure(outcome, KindOf(verdict), verdict.message);
+}
+
+// What a race says of its entry `k`: a time, unless it has too few samples to say.
+void SetTiming(const Race& race, int k, const v1::Lease& lease, v1::Outcome* outcome) {
+  const std::vector<double>& samples = race.samples(k);
+  if (samples.size() < kFewestSamples) return;
+  if (*std::min_element(samples.begin(), samples.end()) < kShortestMicroseconds) {
+    return SetFailure(outcome, v1::OUTCOME_INVALID_TIMING, "a sample is shorter than any call");
+  }
+  outcome->set_kind(v1::OUTCOME_OK);
+  v1::Timing* timing = outcome->mutable_timing();
+  const MedianInterval interval = ConfidenceOfMedian(samples);
+  // In units of the champion's recorded time, which cancels what changed on the machine since then.
+  const double champion_us = lease.champion_us();
+  const double champion_now = race.champion_samples().empty() ? 0 : Median(race.champion_samples());
+  const double drift = champion_now > 0 && champion_us > 0 ? champion_now / champion_us : 1;
+  const std::optional<PairedRatio> ratio = race.ratio(k);
+  timing->set_median_us(ratio.has_value() && champion_us > 0 ? ratio->ratio * champion_us : Median(samples));
+  timing->set_low_us(std::min(interval.low / drift, timing->median_us()));
+  timing->set_high_us(std::max(interval.high / drift, timing->median_us()));
+  timing->set_anchor_ratio(drift);
+  for (size_t s = 0; s < samples.size() && s < kMaxSamples; ++s) timing->add_samples_us(static_cast<float>(samples[s]));
+  if (lease.duel() && ratio.has_value()) {
+    outcome->set_duel_ratio(ratio->ratio);
+    outcome->set_duel_ratio_low(ratio->ratio * std::exp(-2 * ratio->log_error));
+    outcome->set_duel_ratio_high(ratio->ratio * std::exp(2 * ratio->log_error));
+  }
+}
+
+}  // namespace
+
+// One program on its way to an outcome.
+struct TrialBatch::Contender {
+  v1::Lease lease;
+  v1::BuildRequest request;
+  v1::BuildOutcome built;
+  std::optional<RunnerClient> runner;
+  v1::Outcome outcome;  // kind UNSPECIFIED while nothing went wrong
+  bool in() const { return outcome.kind() == v1::OUTCOME_UNSPECIFIED; }
+};
+
+TrialBatch::TrialBatch(const TaskContext& task, std::string target, Builders& builders, KnownBuilds* known,
+                       double* noise, PhaseNote note, QuietNote quiet)
+    : task_(task),
+      target_(std::move(target)),
+      builders_(builders),
+      note_(std::move(note)),
+      quiet_(std::move(quiet)),
+      known_(known),
+      noise_(noise) {}
+
+v1::BuildRequest TrialBatch::RequestFor(const v1::Lease& lease, const std::string& trace) const {
+  v1::BuildRequest request;
+  request.set_task(lease.task());
+  request.set_workload(task_.text());
+  request.set_trace(trace);
+  request.set_target(target_);
+  request.set_threads(lease.threads());
+  request.set_numeric(lease.numeric());
+  request.set_symbol(KernelSymbol(lease.workload_hash()));
+  return request;
+}
+
+std::vector<TrialBatch::Contender> TrialBatch::Build(const std::vector<v1::Lease>& leases) {
+  const Clock::time_point start = Clock::now();
+  std::vector<Contender> contenders;
+  for (const v1::Lease& lease : leases) {
+    note_(lease.id(), v1::PHASE_BUILDING);
+    contenders.push_back({.lease = lease, .request = RequestFor(lease, lease.trace())});
+  }
+  if (const v1::Lease& lease = leases.front(); !lease.champion_trace().empty()) {
+    contenders.push_back({.lease = lease, .request = RequestFor(lease, lease.champion_trace())});
+    contenders.back().request.set_image_only(true);  // its record has its object
+  }
+  known_->NextBatch();
+  std::vector<v1::BuildRequest> requests;
+  std::vector<Contender*> unknown;
+  for (Contender& contender : contenders) {
+    if (const KnownBuilds::Known* known = known_->Find(contender.request)) {
+      contender.built = known->built;
+      continue;
+    }
+    contender.request.set_id(requests.size());
+    requests.push_back(contender.request);
+    unknown.push_back(&contender);
+  }
+  if (!requests.empty()) {
+    std::vector<v1::BuildOutcome> built =
+        builders_.Build(requests, absl::Milliseconds(leases.front().build_limit_ms()));
+    for (size_t i = 0; i < unknown.size(); ++i) unknown[i]->built = std::move(built[i]);
+  }
+  for (Contender& contender : contenders) contender.outcome = OutcomeOfBuild(contender.built);
+  for (const Contender* contender : unknown) {
+    if (contender->in()) known_->Keep(contender->request, contender->built);
+  }
+  seconds_.build += SecondsSince(start);
+  return contenders;
+}
+
+void TrialBatch::Verify(Contender& contender) {
+  const v1::Lease& lease = contender.lease;
+  const v1::BuildReply& reply = contender.built.reply();
+  const VerifyLimits limits = LimitsOf(lease);
+  KnownBuilds::Known* const known = known_->Find(contender.request);
+  const bool right_before = known != nullptr && known->verified.has_value();
+  Verified verified =
+      right_before ? StartCandidate(task_, reply.image(), reply.kernel_set(), limits)
+                   : VerifyCandidate(task_, reply.image(), reply.kernel_set(), FromWire(lease.numeric()), limits);
+  if (verified.kind != v1::OUTCOME_UNSPECIFIED) {
+    known_->Forget(contender.request);
+    return SetFailure(&contender.outcome, verified.kind, verified.detail);
+  }
+  const double worst_error = right_before ? *known->verified : verified.worst_error;
+  if (known != nullptr) known->verified = worst_error;
+  contender.outcome.set_max_error(worst_error);
+  contender.runner = std::move(verified.runner);
+}
+
+std::optional<std::vector<double>> TrialBatch::TimeOf(Contender& contender, const TimeRequest& request) {
+  if (!contender.in()) return std::nullopt;
+  const RunnerVerdict verdict = contender.runner->Time(request, absl::Milliseconds(contender.lease.run_limit_ms()));
+  if (!verdict.ok() || verdict.samples.empty()) {
+    SetFromVerdict(&contender.outcome, verdict);
+    return std::nullopt;
+  }
+  std::vector<double> us;
+  for (const auto& sample : verdict.samples) us.push_back(sample.us);
+  return us;
+}
+
+bool TrialBatch::Measure(std::vector<Contender>& contenders, bool has_champion, TimedRaceOptions options) {
+  const Clock::time_point start = Clock::now();
+  const size_t challengers = contenders.size() - (has_champion ? 1 : 0);
+  Contender* champion = has_champion && contenders.back().in() ? &contenders.back() : nullptr;
+  std::vector<size_t> in;
+  for (size_t i = 0; i < challengers; ++i) {
+    if (!contenders[i].in()) continue;
+    note_(contenders[i].lease.id(), v1::PHASE_MEASURING);
+    in.push_back(i);
+  }
+  quiet_(LengthOf(options, in.size()));
+  options.race.machine_sigma = *noise_;
+  options.champion_us = contenders.front().lease.champion_us();
+  options.cold_us = OperandBytes(task_.params()) / kColdBytesPerUs;
+  const uint64_t flushed = ColdParams(task_.params());
+  const TimeCalls time = [&](int who, int warm_up, int samples, int inner) {
+    Contender& contender = who < 0 ? *champion : contenders[in[static_cast<size_t>(who)]];
+    return TimeOf(contender, {.warm_up = warm_up, .samples = samples, .inner = inner, .flushed = flushed});
+  };
+  const auto [race, entries] =
+      RunTimedRace(static_cast<int>(in.size()), champion != nullptr, RaceSeed(), options, time);
+  for (size_t k = 0; k < entries.size(); ++k) {
+    Contender& contender = contenders[in[static_cast<size_t>(entries[k])]];
+    if (contender.in()) SetTiming(race, static_cast<int>(k), contender.lease, &contender.outcome);
+  }
+  seconds_.measure += SecondsSince(start);
+  if (champion != nullptr) {
+    *noise_ = std::clamp(kNoiseMemory * *noise_ + (1 - kNoiseMemory) * race.noise(), kLeastNoise, kMostNoise);
+  }
+  return !race.noisy();
+}
+
+void TrialBatch::CheckAsWinner(Contender& contender) const {
+  const auto& samples = contender.outcome.timing().samples_us();
+  const v1::Lease& lease = contender.lease;
+  WinnerCheck check;
+  check.call_us = Median(std::vector<double>(samples.begin(), samples.end()));
+  check.level = FromWire(lease.numeric());
+  check.limits = LimitsOf(lease);
+  check.duration = lease.duel() ? kDuelCheck : kFirstCheck;
+  std::string detail;
+  const v1::BuildReply& reply = contender.built.reply();
+  const v1::OutcomeKind kind = CheckWinner(task_, reply.image(), reply.kernel_set(), check, &detail);
+  if (kind == v1::OUTCOME_OK) return;
+  contender.outcome.clear_timing();
+  SetFailure(&contender.outcome, kind, detail);
+}
+
+TrialBatch::Contender* TrialBatch::CheckedWinner(std::span<Contender> challengers) const {
+  while (true) {
+    Contender* fastest = nullptr;
+    for (Contender& one : challengers) {
+      if (one.outcome.kind() != v1::OUTCOME_OK) continue;
+      if (fastest == nullptr || one.outcome.timing().median_us() < fastest->outcome.timing().median_us())
+        fastest = &one;
+    }
+    if (fastest == nullptr) return nullptr;
+    CheckAsWinner(*fastest);
+    if (fastest->outcome.kind() == v1::OUTCOME_OK) return fastest;
+  }
+}
+
+void TrialBatch::CheckOnOtherInputs(Contender& contender) const {
+  if (contender.outcome.kind() != v1::OUTCOME_OK || task_.num_sets() < 2) return;
+  const v1::Lease& lease = contender.lease;
+  const double us = contender.outcome.timing().median_us();
+  if (us >= TimedRaceOptions().long_us && us >= lease.champion_us()) return;
+  const int set = 1 + static_cast<int>(Random(RaceSeed()).Below(static_cast<uint64_t>(task_.num_sets() - 1)));
+  const RunnerVerdict verdict =
+      contender.runner->Time({.warm_up = 0, .set = set, .renewal = Renewal::kUnseen, .copy_outputs = 1},
+                             absl::Milliseconds(lease.run_limit_ms()));
+  std::string where;
+  const bool right = verdict.ok() && task_.WorstError(*contender.runner, set, FromWire(lease.numeric()), &where) <= 1;
+  if (right) return;
+  contender.outcome.clear_timing();
+  if (!verdict.ok()) return SetFromVerdict(&contender.outcome, verdict);
+  SetFailure(&contender.outcome, v1::OUTCOME_WRONG_RESULT, absl::StrCat("under the clock, on other inputs: ", where));
+}
+
+void TrialBatch::VerifyAll(std::vector<Contender>& contenders) {
+  const Clock::time_point start = Clock::now();
+  for (Contender& contender : contenders) {
+    if (!contender.in()) continue;
+    note_(contender.lease.id(), v1::PHASE_VERIFYING);
+    const Clock::time_point begin = Clock::now();
+    Verify(contender);
+    contender.outcome.set_verify_seconds(SecondsSince(begin));
+  }
+  seconds_.verify += SecondsSince(start);
+}
+
+void TrialBatch::AttachObjectOfBest(std::span<Contender> challengers) {
+  double best_us = challengers.front().lease.champion_us();
+  Contender* best = nullptr;
+  for (Contender& contender : challengers) {
+    if (contender.outcome.kind() != v1::OUTCOME_OK) continue;
+    const double us = contender.outcome.timing().median_us();
+    if (best_us > 0 && us >= best_us && !contender.lease.duel()) continue;
+    best_us = us;
+    best = &contender;
+  }
+  if (best == nullptr) return;
+  best->outcome.set_object(best->built.reply().object());
+  best->outcome.set_kernel_set(best->built.reply().kernel_set());
+}
+
+std::vector<v1::Outcome> TrialBatch::Run(const std::vector<v1::Lease>& leases) {
+  const bool has_champion = !leases.front().champion_trace().empty();
+  const bool duel = leases.front().duel();
+  std::vector<Contender> contenders = Build(leases);
+  CrashPoint("worker.built");
+  for (Contender& contender : contenders) {
+    const std::string& measured = contender.lease.measured_digest();
+    if (!contender.in() || measured.empty() || contender.outcome.object_digest() != measured) continue;
+    SetFailure(&contender.outcome, v1::OUTCOME_CANCELLED, "it is the code that was measured before");
+  }
+  VerifyAll(contenders);
+  CrashPoint("worker.verified");
+  TimedRaceOptions options;
+  if (duel) {  // what is published is worth more samples
+    options.race.min_rounds = 8;
+    options.race.max_rounds = 24;
+  }
+  // So is what everything after it is compared with.
+  if (duel || !has_champion) options.round_us = kDuelRoundUs;
+  const double before = seconds_.measure;
+  for (int attempt = 0; attempt < kMeasureAttempts && !Measure(contenders, has_champion, options); ++attempt) {}
+  for (Contender& contender : contenders) {
+    if (contender.in())
+      SetFailure(&contender.outcome, v1::OUTCOME_INFRA, "the machine was not quiet enough to time it");
+  }
+  CrashPoint("worker.measured");
+  // A duel makes the best of a task, and without a champion the fastest that is right does.
+  const Clock::time_point checked = Clock::now();
+  const std::span<Contender> challengers(contenders.data(), leases.size());
+  Contender* const winner = duel || !has_champion ? CheckedWinner(challengers) : nullptr;
+  for (Contender& contender : challengers) {
+    if (&contender != winner) CheckOnOtherInputs(contender);
+  }
+  seconds_.measure += SecondsSince(checked);
+  CrashPoint("worker.checked");
+  const double share = (seconds_.measure - before) / static_cast<double>(leases.size());
+  AttachObjectOfBest(challengers);
+  std::vector<v1::Outcome> outcomes;
+  for (size_t i = 0; i < leases.size(); ++i) {
+    contenders[i].outcome.set_measure_seconds(share);
+    outcomes.push_back(std::move(contenders[i].outcome));
+  }
+  return outcomes;
+}
+
+}  // namespace hone

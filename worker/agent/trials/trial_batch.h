@@ -1,0 +1,73 @@
+// Candidates of one task, from traces to outcomes: built, verified, and raced against the champion and each other.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hone/v1/fleet.pb.h"
+#include "worker/agent/builds/builders.h"
+#include "worker/agent/builds/known_builds.h"
+#include "worker/agent/session/phase_seconds.h"
+#include "worker/agent/trials/task_context.h"
+#include "worker/measure/timed_race.h"
+
+namespace hone {
+
+class TrialBatch {
+ public:
+  // Says which leases changed phase, before they do.
+  using PhaseNote = std::function<void(const v1::LeaseId&, v1::Phase)>;
+  // Says that timings are taken from now on, and for about how long.
+  using QuietNote = std::function<void(absl::Duration)>;
+
+  // `known` is what the worker built for the task, `noise` the machine's log noise of one sample, pooled over the
+  // worker's races: both are read, and brought up to date.
+  TrialBatch(const TaskContext& task, std::string target, Builders& builders, KnownBuilds* known, double* noise,
+             PhaseNote note, QuietNote quiet);
+
+  // Leases of this task with equal threads, level and champion; a duel comes alone, and is the same with more rounds,
+  // since champion and challengers always run in fresh processes, in turn. One outcome for each, in order.
+  std::vector<v1::Outcome> Run(const std::vector<v1::Lease>& leases);
+
+  const PhaseSeconds& seconds() const { return seconds_; }
+
+ private:
+  struct Contender;
+  // One for each lease, and the champion's behind them when they name one. Outcomes of those that cannot be built are
+  // set.
+  std::vector<Contender> Build(const std::vector<v1::Lease>& leases);
+  // Loads who is in into a runner, and unless it was right on these inputs before, holds its outputs against the
+  // oracle. Whoever fails is built again when it is asked for again.
+  void Verify(Contender& contender);
+  void VerifyAll(std::vector<Contender>& contenders);
+  // Samples in microseconds; nullopt for whoever is out, which a failure makes it.
+  static std::optional<std::vector<double>> TimeOf(Contender& contender, const TimeRequest& request);
+  // Times everybody that is still in; the champion, if any, is the last. Whoever got no usable figure stays in, and
+  // false says that the machine was not quiet enough.
+  bool Measure(std::vector<Contender>& contenders, bool has_champion, TimedRaceOptions options);
+  void CheckAsWinner(Contender& contender) const;  // of one that has a time
+  // The fastest that passes as one; nullptr: nobody does. Whoever was faster has no time.
+  Contender* CheckedWinner(std::span<Contender> challengers) const;
+  // One call more, under the clock, on inputs that it was not timed on, with outputs and scratch destroyed before:
+  // whoever leaves them wrong has no time. A long call that is no faster than the champion's costs no further one.
+  void CheckOnOtherInputs(Contender& contender) const;
+  // The bytes of whoever would be the best so far go along, for the database to keep.
+  static void AttachObjectOfBest(std::span<Contender> challengers);
+  v1::BuildRequest RequestFor(const v1::Lease& lease, const std::string& trace) const;
+
+  const TaskContext& task_;
+  std::string target_;
+  Builders& builders_;
+  PhaseNote note_;
+  QuietNote quiet_;
+  PhaseSeconds seconds_;
+  KnownBuilds* known_;
+  double* noise_;
+};
+
+}  // namespace hone
