@@ -54,7 +54,7 @@ const TileIntrinsic& OfSums(const char* prefix, const TileIntrinsic& product) {
 std::optional<DotProduct> FindDotProduct(const ProductShape& shape, const std::set<std::string>& features) {
   std::optional<DotProduct> best;
   for (const TileIntrinsic& row : TileIntrinsics()) {
-    if (row.operands.size() != 3 || row.instructions.empty()) continue;
+    if (row.threads != 1 || row.operands.size() != 3 || row.instructions.empty()) continue;
     if (row.operands[0].type() != shape.sum || row.operands[1].type() != shape.left ||
         row.operands[2].type() != shape.right)
       continue;
@@ -78,7 +78,6 @@ std::vector<const TileIntrinsic*> VectorProducts(DType type) {
 }
 
 const TileIntrinsic* FindWarpProduct(DType left, DType right, DType sum, const std::set<std::string>& features) {
-  if (features.count(kWarpProductFeature) == 0) return nullptr;
   const auto terms = [](const TileIntrinsic& row) {
     return ConstantValue(row.FindAxis("k")->domain.extent).value_or(0);
   };
@@ -86,7 +85,7 @@ const TileIntrinsic* FindWarpProduct(DType left, DType right, DType sum, const s
   for (const TileIntrinsic& row : TileIntrinsics()) {
     const std::vector<Buffer>& operands = row.operands;
     if (row.threads == 1 || operands.size() != 3 || operands[0].type() != sum || operands[1].type() != left ||
-        operands[2].type() != right)
+        operands[2].type() != right || features.count(row.instructions[0].feature) == 0)
       continue;
     if (found == nullptr || terms(row) > terms(*found)) found = &row;
   }

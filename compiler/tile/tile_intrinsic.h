@@ -61,7 +61,8 @@ struct TileInstruction {
   // Operands are tile registers in place of vectors: `operands` is empty, and `extents` are the largest. The function
   // takes their numbers; what it writes to memory comes last, by address and bytes between rows.
   bool in_tiles = false;
-  double cycles = 0, latency = 0;  // from one to the next, and to its result; 0: as a fused multiply-add of vectors
+  // From one to the next, and to its result, of the unit that does it; 0: as a fused multiply-add of vectors.
+  double cycles = 0, latency = 0;
 };
 
 // How the intrinsic is emitted where no instruction fits: its axes as loops, outermost first.

@@ -21,12 +21,23 @@ def mma(A: T.Buffer((32, A_REGS), "LEFT"), B: T.Buffer((32, B_REGS), "RIGHT"), C
             C[vm % 8 * 4 + vn // 2, vm // 8 * 2 + vn % 2] = C[vm % 8 * 4 + vn // 2, vm // 8 * 2 + vn % 2] + T.Cast("SUM", A[vm % 8 * 4 + vk % HALF // GROUP, vk // HALF * TWICE + vm // 8 * GROUP + vk % GROUP]) * T.Cast("SUM", B[vn * 4 + vk % HALF // GROUP, vk // HALF * GROUP + vk % GROUP])
 )";
 
+// Which one: "bf16" for bfloat16.
+std::string PtxType(const char* type) {
+  const DType parsed = *ParseDType(type);
+  return absl::StrCat(parsed == DType::BFloat16() ? "bf" : parsed.is_float() ? "f" : "s", parsed.bits);
+}
+
+// A matrix unit multiplies 256 pairs of 16 bits in a cycle, or twice as many of 8 (NVIDIA A100 Tensor Core GPU
+// Architecture, 2020, table 1: 1,024 a processor, which has four of them).
+constexpr double kBytesOfCycle = 512;
+
 TileIntrinsic Mma(const char* name, int k, const char* left, const char* right, const char* sum) {
   const int bytes = ParseDType(left)->bytes(), group = 4 / bytes;
+  const int left_registers = 16 * k / 32, right_registers = 8 * k / 32;
   const auto number = [](int n) { return absl::StrCat(n); };
   TileIntrinsic row = MakeTileIntrinsic(name,
-                                        absl::StrReplaceAll(kMma, {{"A_REGS", number(16 * k / 32)},
-                                                                   {"B_REGS", number(8 * k / 32)},
+                                        absl::StrReplaceAll(kMma, {{"A_REGS", number(left_registers)},
+                                                                   {"B_REGS", number(right_registers)},
                                                                    {"LEFT", left},
                                                                    {"RIGHT", right},
                                                                    {"SUM", sum},
@@ -38,6 +49,13 @@ TileIntrinsic Mma(const char* name, int k, const char* left, const char* right, 
   row.threads = kWarpThreads;
   for (Buffer& operand : row.operands)
     operand = Buffer(operand.name(), operand.type(), {operand.shape()[1]}, Scope::kRegister);
+  row.instructions.push_back(
+      {.feature = kWarpProductFeature,
+       .function = absl::StrCat("mma.sync.aligned.m16n8k", k, ".row.col.", PtxType(sum), ".", PtxType(left), ".",
+                                PtxType(right), ".", PtxType(sum)),
+       .extents = {{"m", 16}, {"n", 8}, {"k", k}},
+       .operands = {{*ParseDType(sum), 4}, {*ParseDType(left), left_registers}, {*ParseDType(right), right_registers}},
+       .cycles = 16 * 8 * k * bytes / kBytesOfCycle});
   return row;
 }
 

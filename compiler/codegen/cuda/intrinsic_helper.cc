@@ -7,11 +7,6 @@
 namespace hone {
 namespace {
 
-// The names of PTX.
-std::string PtxType(DType type) {
-  const char* const letter = type.code == TypeCode::kUInt ? "u" : type.is_float() ? "f" : "s";
-  return type.code == TypeCode::kBFloat ? "bf16" : absl::StrCat(letter, int{type.bits});
-}
 std::string CType(DType type) {
   if (type.is_float()) return type.bits == 16 ? "unsigned short" : "float";
   return absl::StrCat(type.code == TypeCode::kUInt ? "unsigned "
@@ -50,11 +45,6 @@ Constraints Inputs(const std::string& name, const Buffer& fragment, int first) {
   return all;
 }
 
-int64_t ExtentOf(const TileIntrinsic& intrinsic, const char* axis) {
-  const IterVar* iter = intrinsic.FindAxis(axis);
-  return iter == nullptr ? 0 : ConstantValue(iter->domain.extent).value_or(0);
-}
-
 // PTX ISA 8.5, section 9.7.14.5.15. `row`: where this lane's row begins, in shared memory.
 std::string LoadMatrix(const TileIntrinsic& intrinsic) {
   const Buffer& fragment = intrinsic.operands[0];
@@ -90,10 +80,9 @@ std::string CopyAsync(const TileIntrinsic& intrinsic) {
                                           {"{bytes}", absl::StrCat(Elements(to) * to.type().bytes())}});
 }
 
-// PTX ISA 8.5, section 9.7.14.5: mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d, a, b, c, where d may be c.
+// PTX ISA 8.5, section 9.7.14.5: mma.sync d, a, b, c, where d may be c.
 std::string Multiply(const TileIntrinsic& intrinsic) {
-  const int64_t m = ExtentOf(intrinsic, "m"), n = ExtentOf(intrinsic, "n"), k = ExtentOf(intrinsic, "k");
-  if (!intrinsic.accumulates || intrinsic.operands.size() != 3 || m * n * k == 0) return "";
+  if (!intrinsic.accumulates || intrinsic.operands.size() != 3) return "";
   const Buffer &c = intrinsic.operands[0], &a = intrinsic.operands[1], &b = intrinsic.operands[2];
   const std::string constraint = c.type().is_float() ? "\"+f\"" : "\"+r\"";
   std::string sums, sum_operands;
@@ -104,12 +93,11 @@ std::string Multiply(const TileIntrinsic& intrinsic) {
   sums += "}";
   const int first = static_cast<int>(Elements(c));
   const Constraints left = Inputs("a", a, first), right = Inputs("b", b, first + left.count);
-  const std::string sum = PtxType(c.type());
   return absl::StrCat("void ", intrinsic.name, "(", CType(c.type()), "* c, const ", CType(a.type()), "* a, const ",
-                      CType(b.type()), "* b) {\n  asm volatile(\"mma.sync.aligned.m", m, "n", n, "k", k, ".row.col.",
-                      sum, ".", PtxType(a.type()), ".", PtxType(b.type()), ".", sum, "\"\n               \" ", sums,
-                      ", ", left.registers, ", ", right.registers, ", ", sums, ";\"\n               : ", sum_operands,
-                      "\n               : ", left.operands, ",\n                 ", right.operands, ");\n}");
+                      CType(b.type()), "* b) {\n  asm volatile(\"", intrinsic.instructions[0].function,
+                      "\"\n               \" ", sums, ", ", left.registers, ", ", right.registers, ", ", sums,
+                      ";\"\n               : ", sum_operands, "\n               : ", left.operands,
+                      ",\n                 ", right.operands, ");\n}");
 }
 
 }  // namespace

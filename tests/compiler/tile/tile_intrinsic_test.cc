@@ -52,8 +52,10 @@ TEST(TileIntrinsicTest, TableIsSound) {
     EXPECT_EQ(row.operands.size(), row.meaning.params.size());
     EXPECT_EQ(row.loops.size(), row.threads == 1 ? row.axes.size() : 0) << "no loops of one thread do what several do";
     for (const TileLoop& loop : row.loops) EXPECT_NE(row.FindAxis(loop.axis), nullptr) << loop.axis;
+    EXPECT_TRUE(row.threads == 1 || row.instructions.size() == 1) << "nothing else does what a warp does together";
     for (const TileInstruction& instruction : row.instructions) {
       EXPECT_EQ(instruction.operands.size(), instruction.in_tiles ? 0 : row.operands.size());
+      EXPECT_FALSE(instruction.feature.empty());
       for (const auto& [axis, extent] : instruction.extents) EXPECT_NE(row.FindAxis(axis), nullptr) << axis;
     }
   }
@@ -228,6 +230,7 @@ TEST(TileIntrinsicTest, MatricesFillAVectorRegister) {
   for (const TileIntrinsic& row : TileIntrinsics()) {
     if (!row.in_rows() || row.in_tiles()) continue;
     SCOPED_TRACE(row.name);
+    EXPECT_TRUE(row.threads == 1 || row.instructions.size() == 1) << "nothing else does what a warp does together";
     for (const TileInstruction& instruction : row.instructions) {
       for (size_t i = 0; i < row.operands.size(); ++i) {
         const Buffer& operand = row.operands[i];

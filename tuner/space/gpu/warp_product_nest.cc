@@ -45,8 +45,9 @@ namespace {
 
 using Loops = std::vector<LoopRef>;
 
-constexpr int64_t kMostSums = 128;       // of a thread: more do not stay in registers
-constexpr double kMatrixUnits = 8;       // times the multiply-adds of 32 bits that a processor does, of 16 bits
+constexpr int64_t kMostSums = 128;  // of a thread: more do not stay in registers
+constexpr double kOperationsOfCycle =
+    32;                                  // multiply-adds of 32 bits that a processor does for each of its matrix units
 constexpr int64_t kOtherRegisters = 48;  // of a thread, beside sums and fragments
 constexpr int64_t kBanksBetweenRows = 8;
 constexpr int64_t kMostRowsOfGroup = 8;  // tiles above one another that run one after the other
@@ -363,7 +364,9 @@ class WarpProductNest : public GpuNest {
     work.registers =
         kOtherRegisters + sums +
         (plan.rows * shape_.rows + plan.columns * shape_.columns) * shape_.terms * type.bytes() / 4 / target().lanes;
-    work.operations = static_cast<double>(rows * columns * terms * steps) * type.bytes() / (2 * kMatrixUnits);
+    const double instructions = static_cast<double>(rows * columns * terms * steps) /
+                                static_cast<double>(shape_.rows * shape_.columns * shape_.terms);
+    work.operations = instructions * shape_.intrinsic->instructions[0].cycles * kOperationsOfCycle;
     const double of_step = static_cast<double>((rows + columns) * terms * type.bytes());
     // Every access costs as if it had 4 bytes more, and copies on their way are of 4, 8 or 16.
     const int64_t together = plan.fetched * type.bytes();
