@@ -29,7 +29,7 @@ TEST(Faults, EveryTestOfThePageIsThere) {
     for (std::sregex_iterator at(text.begin(), text.end(), name); at != end; ++at, ++named) {
       const std::regex test("TEST(_F|_P)?\\(" + (*at)[2].str() + ",\\s*" + (*at)[3].str() + "\\)");
       bool there = false;
-      for (const fs::directory_entry& entry : fs::directory_iterator(tests / (*at)[1].str())) {
+      for (const fs::directory_entry& entry : fs::recursive_directory_iterator(tests / (*at)[1].str())) {
         const bool source = entry.path().extension() == ".cc";
         there = there || (source && std::regex_search(ReadAll(entry.path()), test));
       }
