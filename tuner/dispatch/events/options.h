@@ -56,6 +56,8 @@ struct DispatchOptions {
   // Duels.
   double duel_margin = 0.005;    // a challenger must look this much faster to be let in
   double default_margin = 0.02;  // against the default this much, and surely be it to replace it: see EndDuel
+  int last_duels = 3;  // lost for a key once a job's budget is used up: the fastest claims are fought first, and
+                       // a machine on which each of many claims is luck holds no budget up
   // The first verified result of a key is measured again, in a fresh process, before it is the best. Off in tests of
   // other rules alone.
   bool confirm_first = true;

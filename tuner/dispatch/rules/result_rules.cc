@@ -155,7 +155,9 @@ void Dispatcher::Impl::EndTrial(Trial& trial, v1::Outcome& outcome, const Worker
   if (row.source == kCheckSource) {
     EndCheck(trial, outcome, worker, writes);
   } else if (row.duel) {
+    const uint64_t champion = key.best_record();
     EndDuel(trial, outcome, worker, writes);
+    if (job.ending && key.best_record() == champion) ++job.last_duels_lost[key.number];
     key.EndDoubt(row.trace, options);
     key.EndDoubts(options);
   } else {
@@ -221,6 +223,8 @@ bool Dispatcher::Impl::DefaultIsBest(const Job& job, const KeyState& key) {
 }
 
 const std::string* Dispatcher::Impl::ChallengerFor(const Job& job, const KeyState& key) const {
+  const auto lost = job.last_duels_lost.find(key.number);
+  if (lost != job.last_duels_lost.end() && lost->second >= options.last_duels && key.best_record() != 0) return nullptr;
   return key.Challenger(DefaultIsBest(job, key) ? options.default_margin : options.duel_margin);
 }
 

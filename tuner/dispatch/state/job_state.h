@@ -40,10 +40,11 @@ struct Job {
   std::string worker_fault;  // of the latest result: the worker's machine failed, not the candidate
   bool ending = false;       // no new trials; ends when those under work have
   std::string end_reason;
-  bool ended = false;             // its last commit is on its way
-  std::set<uint64_t> open_parts;  // jobs that are parts of it, until their end is durable: it ends after them
-  double virtual_seconds = 0;     // device time charged, divided by its share: the job with the least is next
-  double busy_before = 0;         // row.busy_seconds at the start of this process
+  std::map<uint64_t, int> last_duels_lost;  // by key, since it is ending: to a champion that stayed
+  bool ended = false;                       // its last commit is on its way
+  std::set<uint64_t> open_parts;            // jobs that are parts of it, until their end is durable: it ends after them
+  double virtual_seconds = 0;               // device time charged, divided by its share: the job with the least is next
+  double busy_before = 0;                   // row.busy_seconds at the start of this process
   std::map<uint64_t, double> busy_by_worker;
   double busiest = 0;                 // of these
   std::set<uint64_t> to_check;        // of one that checks records: keys, by number, whose best one it has not yet
