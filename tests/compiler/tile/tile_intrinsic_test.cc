@@ -230,7 +230,6 @@ TEST(TileIntrinsicTest, MatricesFillAVectorRegister) {
   for (const TileIntrinsic& row : TileIntrinsics()) {
     if (!row.in_rows() || row.in_tiles()) continue;
     SCOPED_TRACE(row.name);
-    EXPECT_TRUE(row.threads == 1 || row.instructions.size() == 1) << "nothing else does what a warp does together";
     for (const TileInstruction& instruction : row.instructions) {
       for (size_t i = 0; i < row.operands.size(); ++i) {
         const Buffer& operand = row.operands[i];

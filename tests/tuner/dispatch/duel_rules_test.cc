@@ -177,7 +177,7 @@ TEST(LastDuels, AreFewOnceTheBudgetIsUsedUp) {
     return !duel.empty();
   };
   EXPECT_TRUE(fight()) << "which counts among none: the job goes on";
-  desk.Wait(1500 * kSecond / 1000);
+  desk.Wait(3 * kSecond / 2);
   int fought = 0;
   while (fight()) ++fought;
   EXPECT_EQ(fought, 3);
