@@ -434,7 +434,7 @@ TEST(Mistakes, AreToldInWords) {
       {{"bench", bundle, "--seconds", "-1"}, "more than 0 seconds are needed"},
       {{"tune", model, "--trials", "0"}, "more than 0 trials are needed"},
       {{"tune", model, "--wait", "soon"}, "'soon' is not a duration"},
-      {{"compile", model, "-o", bundle, "--dim", "n"}, "--dim n: it is NAME=SIZE, with a size of 1 or more"},
+      {{"compile", model, "-o", bundle, "--dim", "n"}, "--dim n: it is NAME=SIZE, such as batch=4"},
   };
   for (const auto& c : cases) {
     const Finished run = Hone(folder, c.arguments);

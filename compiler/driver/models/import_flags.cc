@@ -31,15 +31,14 @@ std::optional<Shape> ParseShape(const std::string& text) {
   return shape;
 }
 
-// "4" or "1..64": sizes of 1 or more, the second not below the first.
+// "4" or "1..64": sizes of 0 or more, since a cache may be empty; the second is not below the first.
 std::optional<SizeRange> ParseRange(const std::string& text) {
   const std::vector<std::string> ends = absl::StrSplit(text, absl::MaxSplits("..", 1));
   SizeRange range;
   if (!absl::SimpleAtoi(ends.front(), &range.min) || !absl::SimpleAtoi(ends.back(), &range.max)) return std::nullopt;
   constexpr int64_t kGreatest = int64_t{1} << 31;  // indices are of 32 bits
-  const bool is_range = ends.size() == 2;          // from 0 on: a cache may be empty
-  if (range.min < (is_range ? 0 : 1) || range.max < std::max<int64_t>(range.min, 1) ||
-      (is_range && range.max >= kGreatest))
+  const bool is_range = ends.size() == 2;
+  if (range.min < 0 || range.max < range.min || (is_range && (range.max < 1 || range.max >= kGreatest)))
     return std::nullopt;
   return range;
 }
@@ -97,8 +96,7 @@ absl::StatusOr<ImportOptions> ImportOptionsOf(const ImportFlags& flags) {
     const std::pair<std::string, std::string> parts = absl::StrSplit(dim, absl::MaxSplits('=', 1));
     const std::optional<SizeRange> range = ParseRange(parts.second);
     if (parts.first.empty() || !range.has_value()) {
-      return Malformed("dim", dim,
-                       "NAME=SIZE, with a size of 1 or more, such as batch=4, or NAME=LOW..HIGH, such as batch=1..64");
+      return Malformed("dim", dim, "NAME=SIZE, such as batch=4, or NAME=LOW..HIGH, such as batch=1..64");
     }
     if (options.dims.contains(parts.first) || options.ranges.contains(parts.first))
       return absl::InvalidArgumentError(absl::StrCat("--dim ", dim, ": ", parts.first, " has a size already"));

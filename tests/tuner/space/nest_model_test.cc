@@ -87,6 +87,26 @@ TEST(NestModel, LongPanelsAreNotThereInTimeForFewTiles) {
   EXPECT_GT(gain_of_blocks(16), gain_of_blocks(64));
 }
 
+// A row that meets every element of a panel once leaves a core time to begin the loads of many lines, so that nothing
+// is gained by asking for them; two panels at a time come faster than one; and blocks of k leave one for the next.
+TEST(NestModel, OneRowReadsColdConstantsInStreams) {
+  PrimFunc func = testing::DenseRelu(1, 3072, 768);
+  func.attrs[kColdConstants] = int64_t{1};
+  Product product(1, 3072, 768);
+  product.info = *AnalyzeWorkload(func);
+  const NestShape shape = {.cut = ReductionCut::kBlocks, .along = 2, .panels = {1}};
+  NestPlan plan = product.Plan(1, 4, 1, 4);
+  const double one = *product.Cost(plan, shape);
+  plan.prefetch = true;
+  EXPECT_GE(*product.Cost(plan, shape), one);
+  plan.prefetch = false;
+  plan.streams = 2;
+  const double two = *product.Cost(plan, shape);
+  EXPECT_LT(two, 0.95 * one);
+  plan.k_parts = 12;
+  EXPECT_GT(*product.Cost(plan, shape), 1.05 * two);
+}
+
 // Pieces of rows read what their own core wrote and leave it to their own core; pieces of columns get half of it, and
 // leave half of it, by way of the last cache.
 TEST(NestModel, PiecesOfColumnsAreHandedOverBetweenCores) {

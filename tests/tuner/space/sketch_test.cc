@@ -260,6 +260,26 @@ TEST(TileRule, AsksForColdConstantsAheadInAStream) {
               AllOf(HasSubstr("T.evaluate(T.prefetch(B["), HasSubstr("k_0 * ")));
 }
 
+// Two panels half as wide as the tile, for few rows of cold constants alone.
+TEST(TileRule, ReadsPanelsSideBySideForFewRows) {
+  const std::string name = "sketch:pack(C.B),tile(C)";
+  const auto layout_of = [&](int64_t rows, bool cold, int64_t streams) {
+    PrimFunc func = testing::DenseRelu(rows, 64, 512);
+    if (cold) func.attrs[kColdConstants] = int64_t{1};
+    const auto generators = Generators(func, SketchOptions());
+    for (const auto& generator : *generators) {
+      if (generator->name() != name) continue;
+      const auto choice = FitChoice(*generator, {name, {}, {32, streams}, {"C.v_n.inner", "C.streams"}});
+      return choice.has_value() ? generator->ConstantLayout(*choice) : "none fits";
+    }
+    return std::string("no sketch");
+  };
+  EXPECT_THAT(layout_of(2, true, 1), HasSubstr("B/32"));
+  EXPECT_THAT(layout_of(2, true, 2), HasSubstr("B/16"));
+  EXPECT_THAT(layout_of(2, false, 2), HasSubstr("B/32")) << "they are in a cache";
+  EXPECT_THAT(layout_of(64, true, 2), HasSubstr("B/32")) << "the products take longer than the panels";
+}
+
 // A variable with one iteration in the tile has no loop there that k could be taken for.
 TEST(TileRule, UnrollsTheReductionOfLowTiles) {
   const PrimFunc func = testing::DenseRelu(8, 64, 48);

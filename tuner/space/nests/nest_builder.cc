@@ -68,7 +68,7 @@ class Builder {
 
   Panels PanelsOf(int r) const {
     const BlockInfo::Access& read = info_.reads[static_cast<size_t>(r)];
-    Panels panels{DimensionAlong(info_, read, n_), plan_.inner[static_cast<size_t>(n_)]};
+    Panels panels{DimensionAlong(info_, read, n_), WidthOfPanels(info_, static_cast<size_t>(r), plan_)};
     if (r == shape_.dot_operand) {
       panels.group_along = DimensionAlong(info_, read, info_.last_reduce_iter());
       panels.group = shape_.group();

@@ -154,7 +154,13 @@ class NestModel {
   double OwnShare(const NestPlan& plan, int rows) const;
   double HandoverMicroseconds(const NestPlan& plan) const;
   // To read the cold constants from memory, on all threads at once.
-  double ColdMicroseconds(const NestPlan& plan) const;
+  struct Cold {
+    double microseconds = 0;
+    double ahead = 0;  // the share that comes while other work is done
+  };
+  Cold ColdOf(const NestPlan& plan, const Registers& registers) const;
+  // Whether every thread reads cold constants once, each from its beginning to its end.
+  bool IsStream(const NestPlan& plan) const;
   // Of copies into panels: in front of the nest, and in one piece.
   double CopyMicroseconds(const NestPlan& plan) const;
   double CopyCycles(const NestPlan& plan) const;

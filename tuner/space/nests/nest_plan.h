@@ -82,6 +82,7 @@ struct NestPlan {
   bool window = false;                        // the other reduce loops are unrolled too
   bool panels_outside = false;                // the loop over panels of n outside the loops over rows
   bool prefetch = false;                      // cold constants are asked for before their time (OneSetOfRows)
+  int64_t streams = 1;                        // panels of cold constants side by side in a tile, each read as a stream
   int lanes = 1;                              // of a vector along n
   uint32_t near = 0;                          // bit r: what read r reads is computed in the piece, by its producer
   uint32_t in_tile = 0;                       // bit r: .. is computed in the tile, wherever it is read
@@ -101,6 +102,12 @@ struct NestPlan {
     return std::min(extent, piece[iter] > 0 ? piece[iter] : steps[iter] * inner[iter]);
   }
 };
+
+// Elements of a panel of an operand along n.
+inline int64_t WidthOfPanels(const BlockInfo& block, size_t read, const NestPlan& plan) {
+  const int64_t in_tile = plan.inner[static_cast<size_t>(block.last_iter())];
+  return block.reads[read].cold ? in_tile / plan.streams : in_tile;
+}
 
 // Whether every iteration of that variable has panels of its own (a batch, a frequency of Winograd's). Their loops over
 // tiles stand around all others.

@@ -18,6 +18,8 @@ namespace hone {
 namespace {
 
 constexpr int64_t kMostPieces = 1024;  // of one variable
+// With more rows than these the products take longer than the panels take to come.
+constexpr int64_t kMostRowsOfStreams = 4;
 
 class TileStep : public SketchStep {
  public:
@@ -65,6 +67,7 @@ class TileStep : public SketchStep {
   std::vector<int64_t> RowsOfTile(int iter, bool innermost) const;
   std::vector<int64_t> SizesInMatrices(int iter, std::vector<int64_t> sizes) const;
   std::set<int64_t> NumbersOfPieces(int iter) const;
+  int64_t RowsInAll() const;  // iterations of the spatial variables besides n that share a panel
 
   NestContext context_;
   size_t block_;
@@ -77,6 +80,7 @@ class TileStep : public SketchStep {
   std::vector<Cut> cuts_;  // spatial variables with more than one iteration
   std::vector<int> reduce_;
   int k_parts_knob_ = -1, unroll_knob_ = -1, window_knob_ = -1, order_knob_ = -1, prefetch_knob_ = -1;
+  int streams_knob_ = -1;
   std::vector<int> packing_knobs_;  // of NestShape::panels; -1: a constant
 };
 
@@ -196,6 +200,12 @@ void TileStep::MakeReductionKnobs() {
     window_knob_ = AddKnob("window", {0, 1});
 }
 
+int64_t TileStep::RowsInAll() const {
+  int64_t rows = 1;
+  for (const Cut& cut : cuts_) rows *= cut.iter == n_ || HasOwnPanels(info_, shape_, cut.iter) ? 1 : extent(cut.iter);
+  return rows;
+}
+
 void TileStep::MakePanelKnobs() {
   // Lines are counted along the last dimension (prefetch.cc), which in panels of groups is a few bytes.
   const bool cold = std::any_of(shape_.panels.begin(), shape_.panels.end(), [&](int r) {
@@ -204,6 +214,7 @@ void TileStep::MakePanelKnobs() {
   // In the pieces of another block all panels are read in every piece: from memory in the first alone.
   if (cold && shape_.cut != ReductionCut::kLanes && shape_.pieces_of < 0 && !reduce_.empty())
     prefetch_knob_ = AddKnob("prefetch", {0, 1});
+  if (cold && RowsInAll() <= kMostRowsOfStreams) streams_knob_ = AddKnob("streams", {1, 2});
   for (const int r : shape_.panels) {
     const BlockInfo::Access& read = info_.reads[static_cast<size_t>(r)];
     const bool apart = read.strides[static_cast<size_t>(n_)] != 1 || r == shape_.dot_operand;
@@ -249,6 +260,8 @@ bool TileStep::Plan(std::span<const int64_t> values, SketchPlan& plans) const {
   plan.window = value(window_knob_, 0) == 1;
   plan.panels_outside = value(order_knob_, 0) == 1;
   plan.prefetch = value(prefetch_knob_, 0) == 1;
+  plan.streams = value(streams_knob_, 1);
+  if (plan.inner[static_cast<size_t>(n_)] % (plan.streams * lanes_) != 0) return false;
   // The panels of a piece follow each other, and rows pass over each.
   if (plan.prefetch && OneSetOfRows(info_, shape_, plan)) {
     if (extent(reduce_.back()) < 2 * plan.unroll * shape_.depth() * plan.k_parts) return false;
@@ -293,7 +306,7 @@ std::string TileStep::ConstantLayout(const SketchPlan& plans) const {
   for (const int r : shape_.panels) {
     const BlockInfo::Access& read = info_.reads[static_cast<size_t>(r)];
     if (!read.constant) continue;
-    absl::StrAppend(&layout, read.buffer.name(), "/", plans[block_].inner[static_cast<size_t>(n_)]);
+    absl::StrAppend(&layout, read.buffer.name(), "/", WidthOfPanels(info_, static_cast<size_t>(r), plans[block_]));
     if (r == shape_.dot_operand) absl::StrAppend(&layout, "x", shape_.group());
   }
   return layout;
