@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <set>
+#include <vector>
+
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/condition.h"
 #include "compiler/ir/visit.h"
@@ -74,6 +78,7 @@ class SplitTile {
  private:
   static constexpr int kMostConditions = 2;     // each multiplies the code by up to three
   static constexpr int64_t kMostCopies = 1024;  // stores of the unrolled tile
+  static constexpr size_t kMostEdges = 7;       // versions of a tile at an edge that a size decides
 
   Stmt Split(const Stmt& stmt, int conditions) {
     std::optional<TileCondition> found;
@@ -118,9 +123,13 @@ class SplitTile {
     const Stmt always = version([](const Expr&) { return True(); });
     if (IsConst(full, 1)) return always;
     Stmt edge;
-    if (const std::optional<int64_t> value = OnlyPartial(c)) {
-      edge =
-          version([&](const Expr& part) { return known_.Simplify(*AtMostZero(part) - c.outer + Expr(*value)) <= 0; });
+    const auto edge_of = [&](int64_t value) {
+      return version([&](const Expr& part) { return known_.Simplify(*AtMostZero(part) - c.outer + Expr(value)) <= 0; });
+    };
+    if (const std::vector<int64_t> values = PartialValues(c); !values.empty()) {
+      edge = edge_of(values[0]);
+      for (size_t i = 1; i < values.size(); ++i)
+        edge = Stmt::Make(IfThen{Eq(c.outer, IntConst(values[i], c.outer.type())), edge_of(values[i]), edge});
     } else if (c.least != c.most) {
       edge = version([](const Expr& part) { return part; });
     }
@@ -131,21 +140,23 @@ class SplitTile {
     return Stmt::Make(IfThen{full, always, edge});
   }
 
-  // The value of `outer` where the condition holds for a part of the tile, if it can be but one.
-  std::optional<int64_t> OnlyPartial(const TileCondition& c) {
+  // The values of `outer` where the condition holds for a part of the tile, if it can be but one, or it follows a size
+  // and can be but few; else none.
+  std::vector<int64_t> PartialValues(const TileCondition& c) {
     const Analyzer::Residue residue = known_.ResidueOf(c.outer);
     const Bounds bounds = known_.ConstBounds(c.outer);
     const int64_t low = std::max(bounds.min, -c.most + 1), high = std::min(bounds.max, -c.least);
-    if (high - low > kMostCopies) return std::nullopt;
-    std::optional<int64_t> only;
+    if (high - low > kMostCopies) return {};
+    std::vector<int64_t> values;
     for (int64_t v = low; v <= high; ++v) {
       const bool fits =
           residue.modulus == 0 ? v == residue.remainder : ((v - residue.remainder) % residue.modulus) == 0;
-      if (!fits) continue;
-      if (only.has_value()) return std::nullopt;
-      only = v;
+      if (fits) values.push_back(v);
     }
-    return only;
+    const std::set<Var> free = FreeVars(c.outer);
+    const bool symbolic = std::ranges::any_of(free, [](const Var& var) { return var.range().has_value(); });
+    if (values.size() > (symbolic ? kMostEdges : 1)) values.clear();
+    return values;
   }
 
   std::optional<TileCondition> FirstCondition(const Stmt& stmt) {

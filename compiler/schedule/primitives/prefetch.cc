@@ -1,6 +1,7 @@
 #include "compiler/schedule/primitives/prefetch.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -129,12 +130,30 @@ struct Share {
   int64_t count = 0;
   Expr exists = True();  // false in iterations for which nothing is left
 };
+// Iterations of the loop `share` in which the block runs, at the least sizes: where their number follows a size, the
+// first ask for all.
+int64_t PassesAtLeast(const ProgramIndex& index, const Fetch& fetch, Analyzer& known) {
+  const For& share = index.loop(fetch.share);
+  const int64_t passes =
+      std::max<int64_t>(1, ConstantValue(share.extent).value_or(known.ConstBounds(share.extent).min));
+  const Expr& predicate = index.realize(fetch.node).predicate;
+  const std::set<Var> free = FreeVars(predicate);
+  if (std::ranges::none_of(free, [](const Var& var) { return var.range().has_value(); })) return passes;
+  for (int64_t pass = 1; pass < passes; ++pass) {
+    const Expr at_pass = Substitute(predicate, [&](const Var& var) -> std::optional<Expr> {
+      return IntConst(var.SameAs(share.var) ? pass : var.range().has_value() ? var.range()->min : 0, var.type());
+    });
+    if (!IsConst(known.Simplify(at_pass), 1)) return pass;
+  }
+  return passes;
+}
+
 // `first` and `extent`: of the dimension, what an iteration of `fetch.loop` reads. Where the iterations read runs that
 // follow each other, the passes ask for them in the order of memory, the first pass for the first of them: memory and
 // what fetches ahead by itself are quickest along a line. Else every iteration asks for a part of its own run.
 Share ShareOf(const ProgramIndex& index, const Fetch& fetch, const Expr& first, int64_t extent, Analyzer& known) {
   const For &share = index.loop(fetch.share), &loop = index.loop(fetch.loop);
-  const int64_t shares = ConstantValue(share.extent).value_or(1);
+  const int64_t shares = PassesAtLeast(index, fetch, known);
   const int64_t runs = ConstantValue(loop.extent).value_or(0);
   const DType type = first.type();
   const auto number = [&](const For& of) { return MakeCast(type, Expr(of.var) - of.min); };
@@ -146,7 +165,7 @@ Share ShareOf(const ProgramIndex& index, const Fetch& fetch, const Expr& first, 
       (follow ? number(share) * IntConst(runs, type) + number(loop) : number(share)) * IntConst(part.count, type);
   part.begin = (follow ? at_start : first) + asked;
   // What is beyond belongs to the next iteration of the loop, or to the next panel.
-  if (part.count * shares > extent)
+  if (part.count * shares > extent || ConstantValue(share.extent) != shares)
     part.exists = known.Simplify(asked < IntConst(follow ? extent * runs : extent, type));
   return part;
 }

@@ -8,7 +8,8 @@
 //     =>  for p: for r in [0, R): for i in [0, I):
 //           { for l in [0, 8 / R): prefetch A[p + 1, (r * I + i) * 8 / R + l]  where p + 1 < n;   S }
 // For operands that are read over and over while p stands, and come from memory when it moves: the memory then works in
-// all R passes over them and not in the first alone, along A from its beginning to its end.
+// all R passes over them and not in the first alone, along A from its beginning to its end. Where R follows a symbolic
+// size, in as many passes as there are at the least one.
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "compiler/ir/symbolic_sizes.h"
+#include "compiler/schedule/primitives/prefetch.h"
 #include "compiler/schedule/trace/trace.h"
 #include "compiler/schedule/trace/trace_edit.h"
 #include "compiler/text/text.h"
@@ -13,6 +14,7 @@
 #include "tests/compiler/schedule/reference.h"
 #include "tests/compiler/schedule/shrink.h"
 #include "tests/compiler/schedule/symbolic_workloads.h"
+#include "tests/compiler/text/parse_or_die.h"
 
 namespace hone::testing {
 namespace {
@@ -143,6 +145,31 @@ TEST(SymbolicSchedules, ATraceOfOneSizeIsTakenToAll) {
   const Schedule of_all = Get(Replay(Get(ForAllSizes(s.trace(), workload.func)), workload.func));
   ExpectRightAtEverySize(workload, of_all);
   EXPECT_TRUE(Get(ForAllSizes(s.trace(), sixteen)) == s.trace()) << "nothing is symbolic, so nothing changes";
+}
+
+// Of ten passes over a panel as few as two are made where n is 3: those two ask for all of the next one.
+TEST(SymbolicSchedules, PanelsAreAskedForInThePassesThatAreMade) {
+  const PrimFunc func = ParseOrDie(R"(
+@T.prim_func
+def main(n: T.int32(3, 20), A: T.Buffer((n, 64), "float32"), B: T.Buffer((8, 64, 16), "float32"),
+         C: T.Buffer((n, 128), "float32")):
+    for p, r, k0, k1, i, j in T.grid(8, 10, 16, 4, 2, 16):
+        with T.block("C"):
+            vi = T.axis.spatial(n, r * 2 + i)
+            vp, vj = T.axis.remap("SS", [p, j])
+            vk = T.axis.reduce(64, k0 * 4 + k1)
+            T.where(r * 2 + i < n)
+            with T.init():
+                C[vi, vp * 16 + vj] = T.float32(0)
+            C[vi, vp * 16 + vj] = C[vi, vp * 16 + vj] + A[vi, vk] * B[vp, vk, vj]
+)");
+  Schedule s(func);
+  const BlockRef block = Get(GetBlock(s, "C"));
+  const std::vector<LoopRef> loops = Get(GetLoops(s, block));
+  const BlockRef fetch = Get(PrefetchAcross(s, block, 1, loops[2], loops[0], loops[1]));
+  const std::vector<LoopRef> around = Get(GetLoops(s, fetch));
+  ASSERT_EQ(around.size(), 4u) << ToText(s.func());
+  EXPECT_TRUE(IsConst(Get(s.FindLoop(around[3]))->extent, 2)) << "of four lines an iteration: " << ToText(s.func());
 }
 
 // At one size columns in vectors, the rest fused: of the symbolic rows and the symbolic tiles of columns one is fused.
