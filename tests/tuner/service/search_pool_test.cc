@@ -34,7 +34,7 @@ class Asker {
             }) {}
 
   v1::SearchReply Ask(uint64_t task, int observed = 0) {
-    AskSearch question{.log = log_, .observed = observed};
+    AskSearch question{.job = task / 10, .request = {}, .log = log_, .observed = observed};
     question.request.set_request_id(++last_request_);
     question.request.set_task_id(task);
     question.request.set_tenant(1);
@@ -140,6 +140,17 @@ TEST(SearchPool, WhoIsNotAskedEndsAfterAWhile) {
   asker.ProcessOf(1);
   for (int i = 0; !Searches().empty() && i < 6000; ++i) absl::SleepFor(absl::Milliseconds(10));
   EXPECT_THAT(Searches(), testing::IsEmpty());
+}
+
+TEST(SearchPool, ProcessesOfAnEndedJobEnd) {
+  Asker asker;  // task 10 and up are job 1, 20 and up are job 2
+  asker.ProcessOf(10);
+  asker.ProcessOf(11);
+  const double other = asker.ProcessOf(20);
+  asker.pool().EndJob(1);
+  for (int i = 0; Searches().size() > 1 && i < 6000; ++i) absl::SleepFor(absl::Milliseconds(10));
+  EXPECT_EQ(Searches().size(), 1u);
+  EXPECT_EQ(asker.ProcessOf(20), other);
 }
 
 TEST(SearchPool, AProcessThatDiesIsReplacedAndOthersGoOn) {

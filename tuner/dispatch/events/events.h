@@ -125,6 +125,7 @@ struct FindOutdated {
   OutdatedFilter filter;
 };  // answered by OutdatedFound, in any order; at most one is out
 struct AskSearch {
+  uint64_t job = 0;
   v1::SearchRequest request;  // without observations:
   std::shared_ptr<const ObservationLog> log;
   int observed = 0;  // so many of the log are to be known to the search

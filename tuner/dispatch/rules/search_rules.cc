@@ -160,7 +160,7 @@ bool Dispatcher::Impl::AskFor(Job& job) {
 }
 
 AskSearch Dispatcher::Impl::MakeRequest(const Job& job, const TaskRow& task, KeyState& key, int batch) {
-  AskSearch ask{.request = {}, .log = key.log(), .observed = key.observed()};
+  AskSearch ask{.job = job.row.id, .request = {}, .log = key.log(), .observed = key.observed()};
   v1::SearchRequest& request = ask.request;
   request.set_request_id(key.search_request);
   request.set_task_id(task.id);

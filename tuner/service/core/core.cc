@@ -254,6 +254,7 @@ void Core::CarryOut(std::vector<Effect> effects) {
     } else if (Reply* reply = std::get_if<Reply>(&effect)) {
       replies.push_back(std::move(*reply));
     } else if (const JobEnded* ended = std::get_if<JobEnded>(&effect)) {
+      pool_->EndJob(ended->job);
       for (auto next = watches_of_job_.lower_bound({ended->job, 0});
            next != watches_of_job_.end() && next->first == ended->job; ++next) {
         TellLastWord(next->second, watches_.at(next->second));

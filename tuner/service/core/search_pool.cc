@@ -22,7 +22,8 @@ namespace hone {
 
 // The process of one task, and what it was sent.
 struct SearchPool::Searcher {
-  uint64_t task = 0;
+  uint64_t job = 0, task = 0;
+  bool job_ended = false;
   std::unique_ptr<SandboxedProcess> child;
   int has = 0;         // observations
   uint64_t model = 0;  // generation of the cost model; 0: none
@@ -120,6 +121,7 @@ void SearchPool::Stop() {
   for (const auto& slot : slots_) slot->thread.join();
   waiting_for_.clear();
   waiting_.clear();
+  ended_.clear();
 }
 
 void SearchPool::Ask(AskSearch question) {
@@ -128,6 +130,21 @@ void SearchPool::Ask(AskSearch question) {
     queue_.push_back(std::move(question));
   }
   changed_.notify_all();  // those that pause after a failure leave it to the others
+}
+
+void SearchPool::EndJob(uint64_t job) {
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    for (auto waiting = waiting_.begin(); waiting != waiting_.end();) {
+      const auto next = std::next(waiting);
+      if ((*waiting)->job == job) ended_.push_back(Take(waiting));
+      waiting = next;
+    }
+    for (const auto& slot : slots_) {
+      if (slot->asks != nullptr && slot->asks->job == job) slot->asks->job_ended = true;
+    }
+  }
+  changed_.notify_all();
 }
 
 std::unique_ptr<SearchPool::Searcher> SearchPool::Take(Searchers::iterator waiting) {
@@ -159,7 +176,7 @@ void SearchPool::LetWait(std::unique_ptr<Searcher> searcher) {
 }
 
 SearchPool::Searchers SearchPool::TakeTooMany() {
-  Searchers ended;
+  Searchers ended = std::exchange(ended_, {});
   const absl::Time least = MonotonicNow() - options_.longest_wait;
   while (!waiting_.empty() && (waiting_.size() > options_.most_waiting ||
                                waiting_bytes_ > options_.most_waiting_bytes || waiting_.back()->asked <= least)) {
@@ -254,6 +271,7 @@ absl::StatusOr<v1::SearchReply> SearchPool::AnswerAt(Slot& slot, const AskSearch
     const std::string missing = LayerNames(MissingLayers(child->layers()));
     spdlog::info("{} started{}{}", NameOf(task, *child), missing.empty() ? "" : "; its sandbox lacks ", missing);
     searcher = std::make_unique<Searcher>();
+    searcher->job = question.job;
     searcher->task = task;
     searcher->child = std::move(child);
   }
@@ -281,7 +299,7 @@ void SearchPool::Run(Slot& slot) {
     if (reply.ok()) {
       slot.failures = 0;
       CrashPoint("searches.answered");
-      LetWait(std::move(searcher));
+      if (!searcher->job_ended) LetWait(std::move(searcher));
       done_(*reply);
       continue;
     }

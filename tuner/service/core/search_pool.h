@@ -3,9 +3,10 @@
 // again. Each is locked in, and what the workload and the traces of its task make of it reaches other tasks by the
 // cost model alone.
 //
-// A process waits for the next question about its task as long as the bounds of SearchPoolOptions leave it; after that
-// a new one is told the task's history. It trains the cost model of its tenant and device class and hands it back from
-// time to time; the newest is kept and given to the tenant's other processes with their next requests.
+// A process waits for the next question about its task until the job ends, as long as the bounds of SearchPoolOptions
+// leave it; after that a new one is told the task's history. It trains the cost model of its tenant and device class
+// and hands it back from time to time; the newest is kept and given to the tenant's other processes with their next
+// requests.
 #pragma once
 
 #include <atomic>
@@ -70,6 +71,8 @@ class SearchPool {
 
   // The process of a task that has one is sent only the observations it does not have.
   void Ask(AskSearch question);
+  // The job has no more questions: its processes end, each once it has answered what it was asked.
+  void EndJob(uint64_t job);
   void Stop();                                  // kills the processes; requests under way are not answered
   int64_t crashes() const { return crashes_; }  // processes that died or had to be killed
 
@@ -87,7 +90,7 @@ class SearchPool {
   void LetWait(std::unique_ptr<Searcher> searcher);
   // Of those that wait; under the mutex, which who ends them does not hold.
   std::unique_ptr<Searcher> Take(Searchers::iterator waiting);
-  Searchers TakeTooMany();
+  Searchers TakeTooMany();  // and those of ended jobs
   absl::StatusOr<std::unique_ptr<SandboxedProcess>> StartProcess();
 
   // The newest model of an owner, read when first needed, and its generation.
@@ -110,6 +113,7 @@ class SearchPool {
   Searchers waiting_;                                              // asked last comes first
   std::unordered_map<uint64_t, Searchers::iterator> waiting_for_;  // by task
   int64_t waiting_bytes_ = 0;
+  Searchers ended_;  // of jobs that have, until a slot ends them
   std::vector<std::unique_ptr<Slot>> slots_;
   bool stopping_ = false;
   std::atomic<int64_t> crashes_{0};
