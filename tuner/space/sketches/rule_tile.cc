@@ -261,7 +261,7 @@ bool TileStep::Plan(std::span<const int64_t> values, SketchPlan& plans) const {
   plan.panels_outside = value(order_knob_, 0) == 1;
   plan.prefetch = value(prefetch_knob_, 0) == 1;
   plan.streams = value(streams_knob_, 1);
-  if (plan.inner[static_cast<size_t>(n_)] % (plan.streams * lanes_) != 0) return false;
+  if (plan.streams > 1 && plan.inner[static_cast<size_t>(n_)] % (plan.streams * lanes_) != 0) return false;
   // The panels of a piece follow each other, and rows pass over each.
   if (plan.prefetch && OneSetOfRows(info_, shape_, plan)) {
     if (extent(reduce_.back()) < 2 * plan.unroll * shape_.depth() * plan.k_parts) return false;
