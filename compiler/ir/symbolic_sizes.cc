@@ -1,6 +1,8 @@
 #include "compiler/ir/symbolic_sizes.h"
 
+#include <algorithm>
 #include <functional>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/scalar_arith.h"
@@ -68,6 +70,11 @@ bool IsOverSizes(const Expr& e) {
     return over_sizes;
   });
   return over_sizes;
+}
+
+bool MentionsSize(const Expr& e) {
+  const std::set<Var> free = FreeVars(e);
+  return std::any_of(free.begin(), free.end(), [](const Var& var) { return var.range().has_value(); });
 }
 
 std::optional<int64_t> EvaluateSize(const Expr& e, const SizeValues& values) {

@@ -25,6 +25,7 @@ namespace hone {
 
 // Mentions no variable but symbolic sizes, and reads no memory.
 bool IsOverSizes(const Expr& e);
+bool MentionsSize(const Expr& e);
 
 using SizeValues = std::map<Var, int64_t>;
 

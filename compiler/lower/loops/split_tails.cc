@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <set>
 #include <vector>
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/condition.h"
+#include "compiler/ir/symbolic_sizes.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
 #include "compiler/lower/tile_condition.h"
@@ -76,7 +76,7 @@ class SplitTile {
   }
 
  private:
-  static constexpr int kMostConditions = 2;     // each multiplies the code by up to three
+  static constexpr int kMostConditions = 2;     // each multiplies the code by its versions: whole, of an edge, empty
   static constexpr int64_t kMostCopies = 1024;  // stores of the unrolled tile
   static constexpr size_t kMostEdges = 7;       // versions of a tile at an edge that a size decides
 
@@ -153,9 +153,7 @@ class SplitTile {
           residue.modulus == 0 ? v == residue.remainder : ((v - residue.remainder) % residue.modulus) == 0;
       if (fits) values.push_back(v);
     }
-    const std::set<Var> free = FreeVars(c.outer);
-    const bool symbolic = std::ranges::any_of(free, [](const Var& var) { return var.range().has_value(); });
-    if (values.size() > (symbolic ? kMostEdges : 1)) values.clear();
+    if (values.size() > (MentionsSize(c.outer) ? kMostEdges : 1)) values.clear();
     return values;
   }
 

@@ -1,11 +1,11 @@
 #include "compiler/schedule/primitives/prefetch.h"
 
 #include <algorithm>
-#include <set>
 #include <string_view>
 #include <utility>
 
 #include "compiler/arith/interval_set.h"
+#include "compiler/ir/symbolic_sizes.h"
 #include "compiler/schedule/analysis/inserted_copy.h"
 #include "compiler/schedule/analysis/message.h"
 #include "compiler/schedule/analysis/nest.h"
@@ -130,6 +130,7 @@ struct Share {
   int64_t count = 0;
   Expr exists = True();  // false in iterations for which nothing is left
 };
+
 // Iterations of the loop `share` in which the block runs, at the least sizes: where their number follows a size, the
 // first ask for all.
 int64_t PassesAtLeast(const ProgramIndex& index, const Fetch& fetch, Analyzer& known) {
@@ -137,13 +138,12 @@ int64_t PassesAtLeast(const ProgramIndex& index, const Fetch& fetch, Analyzer& k
   const int64_t passes =
       std::max<int64_t>(1, ConstantValue(share.extent).value_or(known.ConstBounds(share.extent).min));
   const Expr& predicate = index.realize(fetch.node).predicate;
-  const std::set<Var> free = FreeVars(predicate);
-  if (std::ranges::none_of(free, [](const Var& var) { return var.range().has_value(); })) return passes;
+  if (!MentionsSize(predicate)) return passes;
+  SizeValues values;  // of the loops: in the first iteration
+  for (const Var& var : FreeVars(predicate)) values[var] = var.range().has_value() ? var.range()->min : 0;
   for (int64_t pass = 1; pass < passes; ++pass) {
-    const Expr at_pass = Substitute(predicate, [&](const Var& var) -> std::optional<Expr> {
-      return IntConst(var.SameAs(share.var) ? pass : var.range().has_value() ? var.range()->min : 0, var.type());
-    });
-    if (!IsConst(known.Simplify(at_pass), 1)) return pass;
+    values[share.var] = pass;
+    if (EvaluateSize(predicate, values) != 1) return pass;
   }
   return passes;
 }

@@ -47,6 +47,7 @@ TEST(ImportFlags, ADimensionMayHaveARange) {
   EXPECT_EQ(options->ranges.size(), 1u);
   EXPECT_EQ(options->ranges.at("batch"), (SizeRange{1, 64}));
   EXPECT_EQ(ImportOptionsOf({.dims = {"past=0..8"}})->ranges.at("past"), (SizeRange{0, 8})) << "there may be none";
+  EXPECT_EQ(ImportOptionsOf({.dims = {"past=0"}})->dims.at("past"), 0);
   EXPECT_EQ(options->dims.at("seq"), 7) << "a range of one size is that size";
   EXPECT_EQ(options->dims.at("x.1"), 3);
   EXPECT_THAT(ErrorOf({.dims = {"batch=1..4", "batch=2"}}), HasSubstr("--dim batch=2: batch has a size already"));

@@ -161,21 +161,26 @@ std::unique_ptr<SearchPool::Searcher> SearchPool::TakeWaiting(uint64_t task) {
   return found == waiting_for_.end() ? nullptr : Take(found->second);
 }
 
-void SearchPool::LetWait(std::unique_ptr<Searcher> searcher) {
-  searcher->asked = MonotonicNow();
-  searcher->bytes = OwnBytes(searcher->child->pid());
+void SearchPool::LetWait(Slot& slot) {
+  slot.asks->asked = MonotonicNow();
+  slot.asks->bytes = OwnBytes(slot.asks->child->pid());
   Searchers ended;  // without the mutex
   const std::lock_guard<std::mutex> guard(mutex_);
+  std::unique_ptr<Searcher> searcher = std::move(slot.asks);
+  if (searcher->job_ended) {
+    ended.push_back(std::move(searcher));
+    return;
+  }
   const auto same = waiting_for_.find(searcher->task);  // two questions about one task were asked at once
   if (same != waiting_for_.end()) ended.push_back(Take(same->second));
   waiting_bytes_ += searcher->bytes;
   const uint64_t task = searcher->task;
   waiting_.push_front(std::move(searcher));
   waiting_for_[task] = waiting_.begin();
-  ended.splice(ended.end(), TakeTooMany());
+  ended.splice(ended.end(), TakeUnneeded());
 }
 
-SearchPool::Searchers SearchPool::TakeTooMany() {
+SearchPool::Searchers SearchPool::TakeUnneeded() {
   Searchers ended = std::exchange(ended_, {});
   const absl::Time least = MonotonicNow() - options_.longest_wait;
   while (!waiting_.empty() && (waiting_.size() > options_.most_waiting ||
@@ -250,7 +255,7 @@ std::optional<AskSearch> SearchPool::Next(Slot& slot) {
       queue_.pop_front();
       return question;
     }
-    ended = TakeTooMany();
+    ended = TakeUnneeded();
     if (!ended.empty()) {
       lock.unlock();
       ended.clear();
@@ -290,16 +295,16 @@ absl::StatusOr<v1::SearchReply> SearchPool::AnswerAt(Slot& slot, const AskSearch
 void SearchPool::Run(Slot& slot) {
   while (const std::optional<AskSearch> question = Next(slot)) {
     const absl::StatusOr<v1::SearchReply> reply = AnswerAt(slot, *question);
-    std::unique_ptr<Searcher> searcher;
+    std::unique_ptr<Searcher> searcher;  // that is of no more use
     {
       const std::lock_guard<std::mutex> guard(mutex_);
-      searcher = std::move(slot.asks);
+      if (stopping_ || !reply.ok()) searcher = std::move(slot.asks);
       if (stopping_) break;
     }
     if (reply.ok()) {
       slot.failures = 0;
       CrashPoint("searches.answered");
-      if (!searcher->job_ended) LetWait(std::move(searcher));
+      LetWait(slot);
       done_(*reply);
       continue;
     }

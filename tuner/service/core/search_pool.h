@@ -87,10 +87,10 @@ class SearchPool {
   absl::StatusOr<v1::SearchReply> Answer(Searcher& searcher, const AskSearch& question);
   // The process of the task, which waits no longer; nullptr: none waits.
   std::unique_ptr<Searcher> TakeWaiting(uint64_t task);
-  void LetWait(std::unique_ptr<Searcher> searcher);
+  void LetWait(Slot& slot);  // whom it asked, unless the job has ended
   // Of those that wait; under the mutex, which who ends them does not hold.
   std::unique_ptr<Searcher> Take(Searchers::iterator waiting);
-  Searchers TakeTooMany();  // and those of ended jobs
+  Searchers TakeUnneeded();  // those of ended jobs, and what is beyond the bounds
   absl::StatusOr<std::unique_ptr<SandboxedProcess>> StartProcess();
 
   // The newest model of an owner, read when first needed, and its generation.

@@ -24,20 +24,8 @@ constexpr double kSpilledElement = 2;   // cycles to store a vector of one eleme
 constexpr double kCopied = 2;           // cycles to copy a vector: its load, its store, the loop
 constexpr double kMostUnrolled = 1024;  // accumulations in the body of the innermost loop
 constexpr double kNotHidden = 0.25;     // of what is shorter, arithmetic or traffic
-// Work and memory side by side, as Both has it: where cold constants are asked for a panel ahead, of long panels and of
-// those in blocks of k, and of streams.
-constexpr double kPanelsAhead = 1.6, kBlocksAhead = 2;
-// The same of panels that two do not fit the first cache together, where so few tiles pass over each.
-constexpr double kFewTilesAhead = 1.1;
-constexpr int64_t kFewTiles = 4;
-// Of a thread's rate from memory, what one stream through it reaches. Measured on a core of Zen 3, by streams: one 10.0
-// to 12, two 18.7 GB/s, and by two cores together 18.5 and 25.7.
-constexpr double kOfOneStream = 0.55;
-constexpr double kLinesOnTheirWay = 16;  // from memory, by which a thread reaches its rate
-constexpr double kPrefetchCycles = 2;    // to ask for a line ahead
-constexpr double kOfLoads = 0.75;        // of the loads that nothing but loads reach, those of a tile
-constexpr double kInFlight = 200;        // instructions that a core has begun and not finished, at least
-constexpr double kOfFirstCache = 0.8;    // of its bytes stay until they are used again
+constexpr double kOfLoads = 0.75;       // of the loads that nothing but loads reach, those of a tile
+constexpr double kOfFirstCache = 0.8;   // of its bytes stay until they are used again
 
 // Of two units that work side by side: the busier one, and a little more where both are busy.
 double Both(double a, double b) { return std::sqrt(std::sqrt(a * a * a * a + b * b * b * b)); }
@@ -305,62 +293,7 @@ std::optional<double> NestModel::Cost(const NestPlan& plan) const {
   const double shared_out = stays() ? piece * static_cast<double>(CeilDiv(pieces, threads_))
                                     : ParallelTime(machine_, piece * static_cast<double>(pieces), pieces, threads_);
   const double work = shared_out + CopyMicroseconds(plan) + HandoverMicroseconds(plan);
-  const Cold cold = ColdOf(plan, registers);
-  const double ahead = cold.microseconds * cold.ahead;
-  const double power = PassesByFewTiles(plan)               ? kFewTilesAhead
-                       : plan.k_parts > 1 || IsStream(plan) ? kBlocksAhead
-                                                            : kPanelsAhead;
-  return cold.microseconds - ahead + std::pow(std::pow(work, power) + std::pow(ahead, power), 1 / power);
-}
-
-bool NestModel::PassesByFewTiles(const NestPlan& plan) const {
-  const Sizes tile = TileSizes(plan, plan.inner);
-  return !IsStream(plan) && TilesOfRows(block_, shape_, plan) <= kFewTiles &&
-         std::any_of(reads_.begin(), reads_.end(), [&](const Read& read) {
-           return read.cold && 2 * read.region.Elements(tile) * read.element > static_cast<double>(target_.l1d);
-         });
-}
-
-bool NestModel::IsStream(const NestPlan& plan) const {
-  bool any = false;
-  for (size_t r = 0; r < reads_.size(); ++r) {
-    if (!reads_[r].cold) continue;
-    any = true;
-    if (!InPanels(plan, r) && !of_lanes()) return false;
-    for (const int iter : spatial_) {
-      const size_t i = static_cast<size_t>(iter);
-      if (!reads_[r].moves[i] && plan.pieces[i] * plan.steps[i] > 1) return false;
-    }
-  }
-  return any;
-}
-
-NestModel::Cold NestModel::ColdOf(const NestPlan& plan, const Registers& registers) const {
-  double bytes = 0;  // of one thread
-  double of_step = 0;
-  for (size_t r = 0; r < reads_.size(); ++r) {
-    if (!reads_[r].cold) continue;
-    bytes += reads_[r].bytes * ShareOfThread(plan, reads_[r].moves);
-    of_step += registers.vectors_of[r] * target_.vector_bits / 8;
-  }
-  if (bytes == 0) return {};
-  double rate = kWithOtherWork * std::min(machine_.memory, machine_.memory_all / threads_);
-  double cycles = 0;
-  Cold cold;
-  if (IsStream(plan)) {
-    const int64_t streams = of_lanes() ? plan.inner[static_cast<size_t>(vector_iter_)] : plan.streams;
-    rate = std::min(rate, static_cast<double>(streams) * kOfOneStream * machine_.memory);
-    const double instructions = (registers.accumulators + registers.loads) / of_step * kLine;  // for a line
-    cold.ahead = plan.prefetch ? 1 : std::min(1.0, kInFlight / instructions / kLinesOnTheirWay);
-    // Blocks of k leave a stream for the next panel's, which begins with a line that nobody has asked for.
-    const double runs = bytes / of_step / reduce_steps_ * static_cast<double>(plan.k_parts);
-    if (!of_lanes() && plan.k_parts > 1) cycles += runs * kLinesOnTheirWay * kLine / rate;
-  } else if (plan.prefetch) {  // all but the first panel
-    cold.ahead = OneSetOfRows(block_, shape_, plan) ? 1 : 1 - 1 / static_cast<double>(plan.steps[vector_iter_]);
-  }
-  if (plan.prefetch) cycles += bytes / kLine * kPrefetchCycles;
-  cold.microseconds = (bytes / rate + cycles) / machine_.cycles_per_us();
-  return cold;
+  return WithCold(plan, registers, work);
 }
 
 double NestModel::PieceCycles(const NestPlan& plan, size_t variable, Sizes& inner, const Registers& whole,
@@ -417,11 +350,10 @@ double NestModel::StreamCycles(const NestPlan& plan, const Sizes& inner, const R
                                const Sources& sources) const {
   const double near_rate = BytesPerCycle(target_, machine_, static_cast<double>(target_.l2) / 2);
   const Sizes sizes = TileSizes(plan, inner);
-  const bool from_memory = IsStream(plan);
   double stream = 0;
   for (size_t r = 0; r < reads_.size(); ++r) {
     const Read& read = reads_[r];
-    if (read.cold && from_memory) continue;  // which ColdOf says
+    if (sources[r].cycles == 0) continue;
     const double blocks = plan.k_parts > 1 && !of_lanes() ? static_cast<double>(plan.k_parts) : 1;
     const double bytes = read.region.Elements(sizes) * read.element * blocks;
     stream += bytes / PartOfLine(plan, r, sizes) * sources[r].cycles;

@@ -50,7 +50,7 @@ class NestModel {
   };
   // From where the tiles of a plan take an operand.
   struct Source {
-    double cycles = 0;  // for a byte
+    double cycles = 0;  // for a byte; 0: it comes from memory, as WithCold says
     double share = 1;   // of the sets of the first cache that a tile falls on
   };
   using Sources = std::array<Source, kMostReads>;
@@ -153,13 +153,9 @@ class NestModel {
   int RowsOfBuffer(const std::vector<int64_t>& strides) const;
   double OwnShare(const NestPlan& plan, int rows) const;
   double HandoverMicroseconds(const NestPlan& plan) const;
-  // To read the cold constants from memory, on all threads at once.
-  struct Cold {
-    double microseconds = 0;
-    double ahead = 0;  // the share that comes while other work is done
-  };
-  Cold ColdOf(const NestPlan& plan, const Registers& registers) const;
-  // Whether every thread reads cold constants once, each from its beginning to its end.
+  // Microseconds of so much work beside reading the cold constants from memory, on all threads at once (nest_cold.cc).
+  double WithCold(const NestPlan& plan, const Registers& registers, double work) const;
+  // Whether every thread reads the cold constants once in the whole nest, each from its beginning to its end.
   bool IsStream(const NestPlan& plan) const;
   // Of copies into panels: in front of the nest, and in one piece.
   double CopyMicroseconds(const NestPlan& plan) const;
@@ -190,6 +186,8 @@ class NestModel {
   double LoadsOfTiles(double accumulators, size_t read, double down, double across) const;  // vectors, for one step
   double ProductCycles(double accumulators) const;  // of one step, of all accumulators
 
+  // Instructions that a core has begun and not finished, at least.
+  static constexpr double kInFlight = 200;
   // Bytes in one piece, from which on the hardware fetches ahead.
   static constexpr int64_t kPrefetched = 256;
   static constexpr int64_t kLine = 64;      // bytes of a cache line

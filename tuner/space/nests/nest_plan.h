@@ -116,12 +116,16 @@ inline bool HasOwnPanels(const BlockInfo& block, const NestShape& shape, int ite
          block.reads[static_cast<size_t>(shape.panels[0])].strides[static_cast<size_t>(iter)] != 0;
 }
 
+// Whether all iterations of that variable read the same panels.
+inline bool SharesPanels(const BlockInfo& block, const NestShape& shape, int iter) {
+  return block.spatial(iter) && iter != block.last_iter() && !HasOwnPanels(block, shape, iter);
+}
+
 // Tiles of rows that pass over a panel in a piece.
 inline int64_t TilesOfRows(const BlockInfo& block, const NestShape& shape, const NestPlan& plan) {
   int64_t tiles = 1;
   for (int i = 0; i < static_cast<int>(block.iters.size()); ++i) {
-    if (block.spatial(i) && i != block.last_iter() && !HasOwnPanels(block, shape, i))
-      tiles *= plan.steps[static_cast<size_t>(i)];
+    if (SharesPanels(block, shape, i)) tiles *= plan.steps[static_cast<size_t>(i)];
   }
   return tiles;
 }

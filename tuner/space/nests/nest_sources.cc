@@ -98,7 +98,12 @@ NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
   pass_all(true);
   const Sizes row = RowOfTiles(plan);
   const double thread_bytes = ThreadBytes(plan);
+  const bool is_stream = IsStream(plan);
   for (size_t r = 0; r < reads_.size(); ++r) {
+    if (is_stream && reads_[r].cold) {
+      sources[r].cycles = 0;
+      continue;
+    }
     const double footprint = FirstFootprint(plan, r, reuse.touched[r], thread_bytes);
     const bool scattered =
         reads_[r].with_vector && !InPanels(plan, r) && !IsNear(plan, r) && reads_[r].region.RunBytes(row) < kPrefetched;

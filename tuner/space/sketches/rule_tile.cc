@@ -67,7 +67,7 @@ class TileStep : public SketchStep {
   std::vector<int64_t> RowsOfTile(int iter, bool innermost) const;
   std::vector<int64_t> SizesInMatrices(int iter, std::vector<int64_t> sizes) const;
   std::set<int64_t> NumbersOfPieces(int iter) const;
-  int64_t RowsInAll() const;  // iterations of the spatial variables besides n that share a panel
+  int64_t RowsInAll() const;  // that pass over a panel
 
   NestContext context_;
   size_t block_;
@@ -202,7 +202,7 @@ void TileStep::MakeReductionKnobs() {
 
 int64_t TileStep::RowsInAll() const {
   int64_t rows = 1;
-  for (const Cut& cut : cuts_) rows *= cut.iter == n_ || HasOwnPanels(info_, shape_, cut.iter) ? 1 : extent(cut.iter);
+  for (const Cut& cut : cuts_) rows *= SharesPanels(info_, shape_, cut.iter) ? extent(cut.iter) : 1;
   return rows;
 }
 
