@@ -76,6 +76,9 @@ struct OpInfo {
   bool multiplies_integers = false;  // is a product of integers as well (integer_product.h)
   // Linear in input 1, whose last dimension is the result's: a factor for each channel may be multiplied into either.
   bool weight_has_channels = false;
+  // y[o] = sum of x[o * stride + k * dilation - before] * w[k]: k are the leading dimensions of input 1, one for each
+  // between the first and the last of the image's. Attributes of window and padding: operators/images/image_shapes.h.
+  bool slides_weight = false;
   // Whether a node with so many inputs and these attributes is its first input where the types are the same. Absent: it
   // is not.
   std::function<bool(size_t inputs, const Attrs&)> is_no_op;

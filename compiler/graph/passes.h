@@ -24,6 +24,8 @@ absl::Status RemoveNoOps(Graph& graph);
 // A per-channel scale or shift by constants after a convolution or dense product goes into its weights and bias
 // (reorders roundings).
 absl::Status FoldScales(Graph& graph);
+// Taps of convolutions that read padding alone are cut off the weight.
+absl::Status CropWindows(Graph& graph);
 // Chains that are one operator: gelu from erf, layer norm from its parts, silu, hard swish, shuffles of channels.
 absl::Status RecognisePatterns(Graph& graph);
 // Moves transposes and reshapes towards the outputs, through everything that allows it, until they cancel: image

@@ -14,6 +14,7 @@ constexpr OptimizePass kOptimizePasses[] = {
     {"quantised_products", QuantisedProducts},
     {"fold_constants", FoldConstants},
     {"remove_no_ops", RemoveNoOps},
+    {"crop_windows", CropWindows},
     {"recognise_patterns", RecognisePatterns},
     {"sink_layout", SinkLayout},
     {"fold_scales", FoldScales},

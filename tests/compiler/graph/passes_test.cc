@@ -41,6 +41,59 @@ TEST(FoldConstants, StopsAtItsBudget) {
   EXPECT_EQ(Operators(graph), "add multiply");
 }
 
+// ---- CropWindows
+
+// A convolution of 1x1xK over L elements, in stride 1 of one dimension: what its weight and its padding have become.
+struct CropCase {
+  const char* name;
+  int64_t image, kernel, stride, dilation, before, after;
+  int64_t taps, now_before, now_after;
+};
+void PrintTo(const CropCase& c, std::ostream* out) { *out << c.name; }
+
+class CropWindowsTest : public testing::TestWithParam<CropCase> {};
+TEST_P(CropWindowsTest, CutsOffWhatReadsPaddingAlone) {
+  const CropCase& c = GetParam();
+  for (const char* op : {"conv", "depthwise_conv2d"}) {
+    Net net;
+    const bool depthwise = std::string_view(op) == "depthwise_conv2d";
+    const int weight = net.Constant(depthwise ? Ints{1, c.kernel, 4} : Ints{1, c.kernel, 4, 2}, 1);
+    net.Output(net.Op(
+        op, {net.Input({1, 2, c.image, 4}), weight},
+        {{"strides", Ints{1, c.stride}}, {"dilations", Ints{1, c.dilation}}, {"pads", Ints{0, c.before, 0, c.after}}}));
+    const Graph graph = After(net, CropWindows);
+    ASSERT_EQ(Operators(graph), op);
+    EXPECT_EQ(graph.type(graph.nodes[0].inputs[1]).shape[1], c.taps);
+    EXPECT_EQ(IntsAttr(graph.nodes[0].attrs, "pads"), (Ints{0, c.now_before, 0, c.now_after}));
+  }
+}
+INSTANTIATE_TEST_SUITE_P(, CropWindowsTest,
+                         testing::Values(CropCase{"the_middle_is_left", 16, 3, 1, 24, 24, 24, 1, 0, 0},
+                                         CropCase{"as_far_as_the_image", 16, 3, 1, 16, 16, 16, 1, 0, 0},
+                                         CropCase{"one_element_meets_it", 16, 3, 1, 15, 15, 15, 3, 15, 15},
+                                         CropCase{"in_front_alone", 4, 5, 1, 2, 8, 2, 3, 4, 2},
+                                         CropCase{"behind_alone", 4, 5, 1, 2, 2, 8, 3, 2, 4},
+                                         CropCase{"padding_is_never_negative", 16, 3, 1, 24, 20, 28, 2, 20, 4},
+                                         CropCase{"one_tap_stays", 2, 1, 1, 1, 3, 3, 1, 3, 3},
+                                         CropCase{"a_stride_steps_over_the_image", 1, 2, 4, 3, 3, 4, 1, 0, 4}),
+                         [](const auto& c) { return c.param.name; });
+
+TEST(CropWindows, PaddingOfAnotherValueAndOpenSizesStay) {
+  const auto taps_after = [](int64_t pad_value, bool open) {
+    Net net;
+    const int x = net.Input({1, 4, 4, 4}, DType::Int(8)), w = net.Constant(NdArray(DType::Int(8), {3, 3, 4, 2}));
+    net.Output(
+        net.Op("conv", {x, w}, {{"dilations", Ints{8, 8}}, {"pads", Ints{8, 8, 8, 8}}, {"pad_value", pad_value}}));
+    Graph graph = net.graph();
+    graph.sizes_are_open = open;
+    EXPECT_TRUE(CropWindows(graph).ok());
+    return graph.type(graph.nodes.back().inputs[1]).shape[0];
+  };
+  EXPECT_EQ(taps_after(0, false), 1);
+  EXPECT_EQ(taps_after(3, false), 3);
+  EXPECT_EQ(taps_after(0, true), 3);
+}
+
 // ---- RemoveNoOps
 
 struct NoOpCase {

@@ -64,7 +64,8 @@ namespace {
 
 OpInfo ConvOp() {
   OpInfo op{.name = "conv", .kind = OpKind::kAnchor};
-  op.takes_channels_first = op.is_matrix_product = op.multiplies_integers = op.weight_has_channels = true;
+  op.takes_channels_first = op.is_matrix_product = op.multiplies_integers = op.weight_has_channels = op.slides_weight =
+      true;
   op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
     HONE_RETURN_IF_ERROR(ExpectInputs(in, 2));
     const TensorType x = ChannelsLast(in[0], attrs), &w = in[1];
@@ -95,7 +96,7 @@ OpInfo ConvOp() {
 
 OpInfo DepthwiseConv2dOp() {
   OpInfo op{.name = "depthwise_conv2d", .kind = OpKind::kAnchor};
-  op.takes_channels_first = op.multiplies_integers = op.weight_has_channels = true;
+  op.takes_channels_first = op.multiplies_integers = op.weight_has_channels = op.slides_weight = true;
   op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
     HONE_RETURN_IF_ERROR(ExpectInputs(in, 2));
     const TensorType x = ChannelsLast(in[0], attrs), &w = in[1];
