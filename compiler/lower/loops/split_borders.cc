@@ -96,8 +96,11 @@ class SplitBordersOf {
   Stmt Split(const Stmt& stmt) {
     if (const Alloc* alloc = stmt.As<Alloc>()) return Stmt::Make(Alloc{alloc->buffer, Split(alloc->body)});
     if (const IfThen* branch = stmt.As<IfThen>()) {
+      // Both sides are the whole tile where one does something beside it, such as to ask for the next panel.
+      const bool both = branch->no && StoresOfTile(branch->no) == StoresOfTile(branch->yes);
+      const Stmt no = both ? Split(branch->no) : branch->no;
       const ConstraintScope holds(known_, LastingPart(branch->condition));
-      return Stmt::Make(IfThen{branch->condition, Split(branch->yes), branch->no});
+      return Stmt::Make(IfThen{branch->condition, Split(branch->yes), no});
     }
     if (const Seq* seq = stmt.As<Seq>()) {
       size_t first = seq->stmts.size(), last = 0;
