@@ -40,7 +40,9 @@ struct ResolvedSettings {
   v1::NumericLevel wire_numeric() const { return ToWire(numeric); }
   SpaceOptions space() const { return {target, threads, numeric, machine}; }
   // Of a device nothing is planned by what the host's instructions are good at.
-  PlanOptions plan() const { return {.features = gpu ? FeaturesOf(*gpu) : target.features, .numeric = numeric}; }
+  PlanOptions plan() const {
+    return {.joins_attention = !gpu, .features = gpu ? FeaturesOf(*gpu) : target.features, .numeric = numeric};
+  }
   const std::string& target_text() const { return gpu ? gpu->text : target.text; }
   std::string device_class() const { return gpu ? DeviceClass(*gpu) : DeviceClass(target); }
   std::string generator() const;  // the fingerprint of what makes the code

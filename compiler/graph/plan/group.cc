@@ -25,7 +25,8 @@ double FlopOf(const Graph& graph, const Node& node) {
 
 class Grouper {
  public:
-  explicit Grouper(const Graph& graph) : graph_(graph), uses_(graph), group_of_(graph.nodes.size(), -1) {}
+  Grouper(const Graph& graph, bool joins_attention)
+      : graph_(graph), uses_(graph), joins_attention_(joins_attention), group_of_(graph.nodes.size(), -1) {}
 
   std::vector<Group> Fused() {
     std::vector<int> anchors;
@@ -52,6 +53,7 @@ class Grouper {
     }
     for (const int n : anchors) {
       if (graph_.nodes[n].op == "dense") JoinDepthwise(n);
+      if (graph_.nodes[n].op == "batch_matmul" && joins_attention_) JoinAttention(n);
     }
     for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
       if (group_of_[n] >= 0 || !FindOp(graph_.nodes[n].op)->concatenates) continue;
@@ -165,24 +167,87 @@ class Grouper {
   // convolution of 1x1): the kernel computes some rows of the image where the product reads them, or all of them
   // beforehand, as a kernel of its own would (tuner/space/sketches/rule_inside.cc).
   void JoinDepthwise(int dense) {
-    const int rows = graph_.nodes[dense].inputs[0], view = uses_.producer[rows];
-    if (view < 0 || graph_.nodes[view].op != "reshape" || !IsReadOnce(rows)) return;
-    const int image = graph_.nodes[view].inputs[0], last = uses_.producer[image];
-    if (last < 0 || group_of_[last] < 0 || !IsReadOnce(image)) return;
-    Group& front = groups_[group_of_[last]];
-    Group& group = groups_[group_of_[dense]];
-    const bool depthwise = front.anchor >= 0 && graph_.nodes[front.anchor].op == "depthwise_conv2d";
-    if (!depthwise || front.nodes.back() != last || graph_.type(rows).shape.back() != graph_.type(image).shape.back() ||
-        front.nodes.size() + group.nodes.size() >= kMostInGroup) {
+    const int rows = graph_.nodes[dense].inputs[0];
+    const std::optional<Front> front = FrontOf(rows);
+    if (!front.has_value() || front->views.size() != 1) return;
+    const std::vector<int64_t>& image = graph_.type(graph_.nodes[front->views[0]].inputs[0]).shape;
+    if (OperatorOf(front->group) != "depthwise_conv2d" || graph_.type(rows).shape.back() != image.back()) return;
+    Take(group_of_[dense], {*front});
+  }
+
+  // Takes what makes the left operand of a product of batches, where that is attention: a normalisation of rows, and
+  // the product of batches whose rows it takes. The kernel computes some rows of all three at a time, or each
+  // beforehand.
+  void JoinAttention(int product) {
+    const int weights = graph_.nodes[product].inputs[0];
+    const std::optional<Front> rows = FrontOf(weights);
+    if (!rows.has_value() || groups_[rows->group].anchor < 0 || !KeepDimensions(*rows)) return;
+    const Node& normalises = graph_.nodes[groups_[rows->group].anchor];
+    const int64_t last = static_cast<int64_t>(graph_.type(normalises.outputs[0]).shape.size()) - 1;
+    if (FindOp(normalises.op)->reduces != Reduces::kAxis || IntAttr(normalises.attrs, "axis") != last ||
+        graph_.type(normalises.inputs[0]).shape != graph_.type(normalises.outputs[0]).shape) {
       return;
     }
-    front.nodes.push_back(view);
-    for (const int taken : std::exchange(front.nodes, {})) {
-      group_of_[taken] = group_of_[dense];
-      group.nodes.push_back(taken);
+    for (const int n : groups_[rows->group].nodes) {
+      for (const int value : graph_.nodes[n].inputs) {
+        const std::optional<Front> scores = FrontOf(value);
+        if (!scores.has_value() || OperatorOf(scores->group) != "batch_matmul" || !KeepDimensions(*scores)) continue;
+        Take(group_of_[product], {*rows, *scores});
+        return;
+      }
     }
   }
+
   bool IsReadOnce(int value) const { return !uses_.is_output[value] && uses_.consumers[value].size() == 1; }
+  std::string_view OperatorOf(int group) const {
+    return groups_[group].anchor < 0 ? std::string_view() : graph_.nodes[groups_[group].anchor].op;
+  }
+
+  // The group that makes a value for one reader alone, and the views between, which are of no group.
+  struct Front {
+    int group;
+    std::vector<int> views;
+  };
+  std::optional<Front> FrontOf(int value) const {
+    Front front;
+    for (;;) {
+      const int n = uses_.producer[value];
+      if (n < 0 || !IsReadOnce(value)) return std::nullopt;
+      front.group = group_of_[n];
+      if (front.group >= 0) {
+        const bool is_last = *std::ranges::max_element(groups_[front.group].nodes) == n;
+        return is_last ? std::optional(front) : std::nullopt;
+      }
+      if (Kind(n) != OpKind::kView) return std::nullopt;
+      front.views.push_back(n);
+      value = graph_.nodes[n].inputs[0];
+    }
+  }
+
+  // Whether views add and drop dimensions of one element alone: rows behind others cannot be told apart from theirs.
+  bool KeepDimensions(const Front& front) const {
+    const auto longer = [&](int value) {
+      std::vector<int64_t> shape = graph_.type(value).shape;
+      std::erase(shape, 1);
+      return shape;
+    };
+    return std::ranges::all_of(front.views, [&](int view) {
+      return longer(graph_.nodes[view].inputs[0]) == longer(graph_.nodes[view].outputs[0]);
+    });
+  }
+
+  // Takes whole groups with the views behind them, where there is room.
+  void Take(int group, std::initializer_list<Front> fronts) {
+    size_t nodes = groups_[group].nodes.size();
+    for (const Front& front : fronts) nodes += groups_[front.group].nodes.size() + front.views.size();
+    if (nodes > kMostInGroup) return;
+    for (const Front& front : fronts) {
+      std::vector<int> taken = std::exchange(groups_[front.group].nodes, {});
+      taken.insert(taken.end(), front.views.begin(), front.views.end());
+      for (const int n : taken) group_of_[n] = group;
+      groups_[group].nodes.insert(groups_[group].nodes.end(), taken.begin(), taken.end());
+    }
+  }
 
   // Takes the slices that a product of batches or a concatenation reads: it reads those places of the whole.
   void AbsorbSlices(int reader) {
@@ -208,15 +273,16 @@ class Grouper {
 
   const Graph& graph_;
   Uses uses_;
+  bool joins_attention_;
   std::vector<int> group_of_;
   std::vector<Group> groups_;
 };
 
 }  // namespace
 
-std::vector<Group> FormGroups(const Graph& graph, bool fuse) {
-  Grouper grouper(graph);
-  return fuse ? grouper.Fused() : grouper.Single();
+std::vector<Group> FormGroups(const Graph& graph, const PlanOptions& options) {
+  Grouper grouper(graph, options.joins_attention);
+  return options.fuse ? grouper.Fused() : grouper.Single();
 }
 
 }  // namespace hone

@@ -21,12 +21,12 @@ class Planner {
  public:
   explicit Planner(const Graph& graph) : graph_(graph), tensor_of_(graph.values.size(), -1) {}
 
-  absl::StatusOr<Plan> Run(bool fuse) {
+  absl::StatusOr<Plan> Run(const PlanOptions& options) {
     plan_.model_name = graph_.name;
     FindViews();
     for (const int input : graph_.inputs) plan_.inputs.push_back(Tensor(input));
     for (const int output : graph_.outputs) plan_.outputs.push_back(Output(output));
-    for (const Group& group : FormGroups(graph_, fuse)) {
+    for (const Group& group : FormGroups(graph_, options)) {
       const Node& first = graph_.nodes[group.nodes.front()];
       if (first.op == "call_packed") {  // opaque, so the only one of its group
         HONE_RETURN_IF_ERROR(AddCall(first));
@@ -159,7 +159,7 @@ absl::StatusOr<Plan> MakePlan(Graph graph, const PlanOptions& options) {
   }
   HONE_RETURN_IF_ERROR(Annotate(Int8Products(graph, options.features), "products of int8"));
   HONE_RETURN_IF_ERROR(Annotate(Int16Products(graph, options.features), "products of int16"));
-  return Planner(graph).Run(options.fuse);
+  return Planner(graph).Run(options);
 }
 
 std::string ToText(const Plan& plan) {

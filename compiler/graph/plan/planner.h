@@ -23,6 +23,9 @@ namespace hone {
 struct PlanOptions {
   bool optimize = true;  // run Optimize first; otherwise the graph is planned as it is
   bool fuse = true;      // otherwise every node is its own task
+  // Scores, softmax and mix of attention are one task. Without it they are three, which is for devices: their nests
+  // take one product each.
+  bool joins_attention = true;
   // Of the target: which instructions there are for products (passes.h). Empty: the plan is for any.
   std::set<std::string> features;
   NumericLevel numeric = NumericLevel::kDefault;

@@ -179,6 +179,31 @@ TEST(Planner, ProductsTakeTheDepthwiseConvolutionThatTheyAloneRead) {
   EXPECT_EQ(SeparableKernels(moved).size(), 3U);
 }
 
+// Scores of six heads, a softmax of them in a shape of its own, and their mix; `between` is done to what it gives.
+std::vector<std::string> AttentionKernels(const Ints& shape, int64_t axis, const PlanOptions& options,
+                                          const std::function<void(Net&, int)>& between = nullptr) {
+  Net net;
+  const int scores = net.Op("batch_matmul", {net.Input({6, 5, 8}), net.Input({6, 8, 7})});
+  const int apart = net.Op("reshape", {net.Op("relu", {scores})}, Shape(shape));
+  const int weights = net.Op("softmax", {apart}, {{"axis", axis}});
+  if (between) between(net, weights);
+  net.Output(net.Op("batch_matmul", {net.Op("reshape", {weights}, Shape({6, 5, 7})), net.Input({6, 7, 4})}));
+  const absl::StatusOr<Plan> plan = MakePlan(net.graph(), options);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return Steps(*plan);
+}
+
+TEST(Planner, AttentionIsOneKernel) {
+  const PlanOptions as_it_is{.optimize = false};
+  EXPECT_THAT(AttentionKernels({1, 6, 5, 7}, 3, as_it_is),
+              ElementsAre("batch_matmul_6x5x7x8_relu_softmax_6x5x7_batch_matmul_6x5x4x7"));
+  EXPECT_EQ(AttentionKernels({1, 6, 5, 7}, 3, {.optimize = false, .joins_attention = false}).size(), 3U);
+  EXPECT_EQ(AttentionKernels({1, 6, 5, 7}, 2, as_it_is).size(), 3U) << "not along the rows that the mix reads";
+  EXPECT_EQ(AttentionKernels({2, 3, 5, 7}, 3, as_it_is).size(), 3U) << "heads would have to be told apart";
+  const auto is_output = [](Net& net, int weights) { net.Output(weights); };
+  EXPECT_EQ(AttentionKernels({1, 6, 5, 7}, 3, as_it_is, is_output).size(), 3U);
+}
+
 TEST(Planner, AResidualSumGoesToTheLargerProduct) {
   Net net;
   const int x = net.Input({4, 6});

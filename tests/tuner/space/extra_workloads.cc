@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/te/te.h"
+#include "compiler/topi/attention.h"
 #include "compiler/topi/conv.h"
 #include "compiler/topi/dense.h"
 #include "compiler/topi/elementwise.h"
@@ -80,6 +81,22 @@ PrimFunc Separable(const std::vector<int64_t>& x, int64_t stride, int64_t channe
   return func;
 }
 
+// Of `rows` queries and `keys` keys a head, with a mask; few divide an odd number of rows.
+PrimFunc MaskedAttention(int64_t heads, int64_t rows, int64_t keys) {
+  const te::Tensor q = In({heads, rows, 20}, "q"), k = In({heads, keys, 20}, "k"), v = In({heads, keys, 24}, "v"),
+                   mask = In({rows, keys}, "mask");
+  return te::CreatePrimFunc({q, k, v, mask}, {topi::Attention(q, k, v, mask)}, "main");
+}
+
+// The heads of a row lie beside one another in what it reads and writes.
+PrimFunc AttentionOfJoinedHeads(int64_t heads, int64_t rows) {
+  const te::Tensor q = In({rows, heads, 16}, "q"), k = In({rows, heads, 16}, "k"), v = In({rows, heads, 16}, "v");
+  const te::Tensor scores = topi::BatchMatmulInOrder(q, {1, 0, 2}, k, {1, 2, 0}, {0, 1, 2}, "scores");
+  const te::Tensor weights = topi::Softmax(scores, -1, "weights");
+  return te::CreatePrimFunc({q, k, v}, {topi::BatchMatmulInOrder(weights, {0, 1, 2}, v, {1, 0, 2}, {1, 0, 2}, "mix")},
+                            "main");
+}
+
 }  // namespace
 
 std::vector<SmallWorkload> LargerWorkloads() {
@@ -112,6 +129,9 @@ std::vector<SmallWorkload> LargerWorkloads() {
   all.push_back({"batch_depthwise_separable", Separable({2, 4, 5, 24}, 1, 20)});
   all.push_back({"wide_depthwise_separable", Separable({1, 4, 4, 64}, 1, 16)});
   all.push_back({"strided_depthwise_separable", Separable({1, 12, 9, 24}, 2, 33)});
+  all.push_back({"masked_attention", MaskedAttention(3, 24, 40), false});
+  all.push_back({"attention_of_odd_rows", MaskedAttention(4, 13, 29), false});
+  all.push_back({"attention_of_joined_heads", AttentionOfJoinedHeads(4, 30), false});
   const te::Tensor plane = In({1, 5, 9, 41}, "x"), taps = In({3, 5, 5}, "w");
   all.push_back(
       {"padded_depthwise_of_planes",

@@ -236,6 +236,31 @@ TEST(InsideRule, TakesPiecesThatAreAllAlike) {
   EXPECT_THAT(columns, IsEmpty()) << "it would be computed again for every piece of channels";
 }
 
+Var OutermostLoop(Schedule& schedule, const std::string& name) {
+  const absl::StatusOr<BlockRef> block = GetBlock(schedule, name);
+  EXPECT_TRUE(block.ok()) << block.status();
+  return (*schedule.FindLoop(GetLoops(schedule, *block)->front()))->var;
+}
+
+TEST(InsideRule, TakesTheRowsBetweenTwoProducts) {
+  for (const std::string name : {"masked_attention", "attention_of_odd_rows", "attention_of_joined_heads"}) {
+    const auto inside = InsideGenerator(Larger(name));
+    ASSERT_NE(inside, nullptr) << name;
+    const absl::StatusOr<Choice> best = BestByDraft(*inside);
+    ASSERT_TRUE(best.ok()) << name << ": " << best.status();
+    absl::StatusOr<Schedule> schedule = inside->Build(*best);
+    ASSERT_TRUE(schedule.ok()) << name << ": " << schedule.status();
+    const bool joined = name == "attention_of_joined_heads";
+    const Var pieces = OutermostLoop(*schedule, joined ? "mix" : "attention");
+    for (const std::string block : {"max", "exp", "sum"}) {
+      const std::string row = absl::StrCat(joined ? "weights_" : "attention_softmax_", block);
+      EXPECT_EQ(OutermostLoop(*schedule, row), pieces) << name << ": " << row;
+    }
+    EXPECT_EQ(OutermostLoop(*schedule, joined ? "scores" : "attention_scores"), pieces) << name;
+  }
+  EXPECT_THAT(NamesOf(Larger("masked_attention")), Contains(Not(HasSubstr("inside"))));  // as three nests, too
+}
+
 TEST(TileRule, GoesByTheReadsOfTheBlock) {
   EXPECT_EQ(SketchStart(testing::Matmul(8, 64, 16)).Offer(MakeTileRule(), "C").size(), 1u);
   EXPECT_TRUE(SketchStart(testing::Softmax(8, 64)).Offer(MakeTileRule(), "sum").empty())

@@ -34,6 +34,10 @@ double BytesPerCycle(const Target& target, const Machine& machine, double footpr
   return kWithOtherWork / cycles;
 }
 
+double FootprintOfThreads(const Target& target, int threads, double bytes) {
+  return bytes <= kServed * static_cast<double>(target.l2) ? bytes : bytes * threads;
+}
+
 double StoreCycles(const NestContext& context, double bytes, double footprint, bool past_caches) {
   const double near = BytesPerCycle(context.target, context.machine, footprint / context.threads);
   const double memory = kWithOtherWork * context.machine.memory;

@@ -14,6 +14,9 @@ double ParallelTime(const Machine& machine, double work_us, int64_t tasks, int t
 inline constexpr double kWithOtherWork = 0.75;
 // Bytes that such a loop moves in a cycle, on one core, from where `footprint` bytes live.
 double BytesPerCycle(const Target& target, const Machine& machine, double footprint);
+// Bytes between a write and a read of them in a nest of which each thread has a buffer of so many: past the second
+// cache the buffers of all of them lie in one.
+double FootprintOfThreads(const Target& target, int threads, double bytes);
 // Cycles of one core to write so many bytes once, in a nest that touches `footprint` in all. Through the caches, a line
 // that the second one does not hold is fetched and written back; past them (compiler/schedule/primitives/stream.h) it
 // goes to memory, and the kernel that reads it next gets it from there.

@@ -75,6 +75,11 @@ double NestModel::FirstFootprint(const NestPlan& plan, size_t r, double touched,
   const bool near = IsNear(plan, r);
   // Made in front of all products of the piece, it is read at one of them, half of the others before it.
   if (near && stays()) return (touched + thread_bytes) / 2;
+  // Made in the piece by another nest, whole, and read after that.
+  if ((plan.near >> r & 1) != 0) {
+    const double made = reads_[r].region.BoxElements(PieceSizes(plan)) * reads_[r].element;
+    return std::max(touched, FootprintOfThreads(target_, threads_, made));
+  }
   // Cold constants are counted by themselves (ColdMicroseconds); after that they are in the second cache.
   const double footprint = near || (reads_[r].cold && !stays()) ? touched : std::max(thread_bytes, touched);
   // What another nest wrote is in the cache of whichever thread ran that part of it.

@@ -6,7 +6,8 @@
 //     =>  parallel pieces of h:  D[piece] += X[..] * W[..]  (+ epilogue);  Y[piece] += D[piece] * U
 //
 // Both are tiled as any nest; the loops over pieces are the reader's, and the other takes a piece each
-// (NestShape::pieces_of).
+// (NestShape::pieces_of). A nest of rows may stand between the two (rule_rows.cc), and is computed there as well, as
+// the softmax of attention between its products is.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -23,7 +24,8 @@ namespace {
 // How the two blocks go together.
 struct Pair {
   int reader = -1;
-  size_t read = 0;  // of the reader's reads
+  size_t read = 0;              // of the reader's reads
+  std::optional<RowNest> rows;  // between the two
   // Variables of the block, outermost first, and the reader's that counts their iterations.
   struct Follow {
     std::vector<size_t> own;
@@ -46,15 +48,49 @@ int VariableOf(const BlockInfo& block, const Expr& index) {
   return found == block.iters.end() ? -1 : static_cast<int>(found - block.iters.begin());
 }
 
-// `reader` is tiled, and reads what `block` makes, after its epilogue, one element for one of its own.
+// The nest of rows that alone reads what `block` makes, and makes what one block alone reads.
+std::optional<RowNest> RowsThatRead(const SketchContext& context, const Sketch& sketch, int block) {
+  for (int leader = block + 1; leader < static_cast<int>(context.info->blocks.size()); ++leader) {
+    if (context.info->Consumers(leader).size() != 1) continue;
+    std::optional<RowNest> rows = FindRows(context, sketch, leader);
+    if (rows.has_value() && rows->rows_of[static_cast<size_t>(block)].has_value()) return rows;
+  }
+  return std::nullopt;
+}
+
+// The variables of `block` that walk along dimensions [first, last) of what the reader reads; nullopt where others do.
+std::optional<std::vector<size_t>> VariablesAlong(const SketchContext& context, const Pair& pair, int block, int result,
+                                                  const JoinedDimension& joined) {
+  const BlockInfo& info = context.block(block);
+  std::vector<size_t> own;
+  for (size_t d = joined.first; d < joined.last; ++d) {
+    const BlockInfo& read = context.block(pair.rows.has_value() ? pair.rows->leader : result);
+    if (IsConst(read.output.shape()[d], 1)) continue;
+    size_t dimension = d;
+    if (pair.rows.has_value()) {
+      const int row = read.output_iters[d];
+      const std::vector<int>& rows = *pair.rows->rows_of[static_cast<size_t>(result)];
+      const auto found = std::ranges::find(rows, row);
+      if (row < 0 || row >= pair.rows->depth || found == rows.end()) return std::nullopt;
+      dimension = static_cast<size_t>(found - rows.begin());
+    }
+    if (info.output_iters[dimension] < 0) return std::nullopt;
+    own.push_back(static_cast<size_t>(info.output_iters[dimension]));
+  }
+  return own;
+}
+
+// `reader` is tiled, and reads what `block` makes, after its epilogue, one element for one of its own; or what a nest
+// of rows makes of that.
 std::optional<Pair> Match(const SketchContext& context, const Sketch& sketch, int index) {
-  const BlockInfo& block = context.block(index);
   const int result = sketch.at(index).epilogue >= 0 ? sketch.at(index).epilogue : index;
-  const std::vector<int> readers = context.info->Consumers(result);
+  Pair pair{.rows = RowsThatRead(context, sketch, result)};
+  const int made = pair.rows.has_value() ? pair.rows->leader : result;
+  const std::vector<int> readers = context.info->Consumers(made);
   if (readers.size() != 1) return std::nullopt;
-  Pair pair{.reader = readers[0]};
+  pair.reader = readers[0];
   const BlockInfo& reader = context.block(pair.reader);
-  const auto read = std::ranges::find(reader.reads, context.block(result).output, &BlockInfo::Access::buffer);
+  const auto read = std::ranges::find(reader.reads, context.block(made).output, &BlockInfo::Access::buffer);
   if (read == reader.reads.end() || read->places != 1) return std::nullopt;
   pair.read = static_cast<size_t>(read - reader.reads.begin());
   // The copy of an operand in panels is what is read of it.
@@ -65,13 +101,10 @@ std::optional<Pair> Match(const SketchContext& context, const Sketch& sketch, in
     // The variable that vectors run along seldom has pieces that are alike.
     if (followed < 0 || followed == reader.last_iter()) return std::nullopt;
     if (reader.extents[static_cast<size_t>(followed)] != joined.extent) return std::nullopt;
-    Pair::Follow follow{{}, static_cast<size_t>(followed)};
-    for (size_t d = joined.first; d < joined.last; ++d) {
-      if (IsConst(block.output.shape()[d], 1)) continue;
-      if (block.output_iters[d] < 0) return std::nullopt;
-      follow.own.push_back(static_cast<size_t>(block.output_iters[d]));
-    }
-    if (reader.spatial(followed)) pair.follow.push_back(std::move(follow));
+    if (!reader.spatial(followed)) continue;
+    std::optional<std::vector<size_t>> own = VariablesAlong(context, pair, index, result, joined);
+    if (!own.has_value()) return std::nullopt;
+    pair.follow.push_back({*std::move(own), static_cast<size_t>(followed)});
   }
   return pair.follow.empty() ? std::nullopt : std::optional(pair);
 }
@@ -148,6 +181,11 @@ class InsideRule : public SketchRule {
 std::shared_ptr<const SketchStep> MakeInsideStep(const SketchContext& context, const Sketch& sketch, int block) {
   const std::optional<Pair> pair = PairOf(context, sketch, block);
   return pair.has_value() ? std::make_shared<InsideStep>(context, block, *pair) : nullptr;
+}
+
+std::optional<RowNest> RowsBetween(const SketchContext& context, const Sketch& sketch, int block) {
+  std::optional<Pair> pair = PairOf(context, sketch, block);
+  return pair.has_value() ? std::move(pair->rows) : std::nullopt;
 }
 
 std::set<int> SharedVariables(const SketchContext& context, const Sketch& sketch, int block) {

@@ -27,11 +27,7 @@ namespace {
 
 constexpr double kNotHidden = 0.25;  // of what is shorter, arithmetic or traffic
 
-struct Member {
-  int block = 0;
-  int along = -1;     // of a reduction with vectors: the reduce variable along memory
-  int taken_by = -1;  // of a block without: the member with vectors that takes its elements as they are made
-};
+using Member = RowNest::Member;
 
 int AlongMemory(const BlockInfo& block, int lanes) {
   if (!block.splits || !block.single_store) return -1;
@@ -80,14 +76,15 @@ void FindTakers(const SketchContext& context, std::vector<Member>& members) {
 
 class RowsStep : public SketchStep {
  public:
-  RowsStep(const SketchContext& context, int leader, int depth, std::vector<Member> members)
-      : SketchStep(absl::StrCat("rows(", context.block(leader).name, ")")),
+  RowsStep(const SketchContext& context, RowNest rows, int in_pieces_of)
+      : SketchStep(absl::StrCat("rows(", context.block(rows.leader).name, ")")),
         context_(context),
-        leader_(leader),
-        depth_(static_cast<size_t>(depth)),
-        members_(std::move(members)),
+        leader_(rows.leader),
+        in_pieces_of_(in_pieces_of),
+        depth_(static_cast<size_t>(rows.depth)),
+        members_(std::move(rows.members)),
         lanes_(context.target.lanes(32)) {
-    const BlockInfo& last = context.block(leader);
+    const BlockInfo& last = context.block(leader_);
     for (size_t i = 0; i < depth_; ++i) rows_ *= last.extents[i];
     int64_t shortest = 0;
     for (const Member& member : members_) {
@@ -103,26 +100,35 @@ class RowsStep : public SketchStep {
       vectors_knob_ = static_cast<int>(knobs_.size());
       knobs_.push_back({absl::StrCat(last.name, ".vectors"), vectors});
     }
+    if (inside()) return;  // whose pieces the threads share out, and read from near
     if (context.threads > 1) {
       parallel_knob_ = static_cast<int>(knobs_.size());
       knobs_.push_back({absl::StrCat(last.name, ".parallel"), {1, 0}});
     }
-    if (CanStream(context.nest_context(), leader)) {
+    if (CanStream(context.nest_context(), leader_)) {
       stream_knob_ = static_cast<int>(knobs_.size());
       knobs_.push_back({absl::StrCat(last.name, ".stream"), {0, 1}});
     }
   }
 
-  std::optional<double> Cost(std::span<const int64_t> values, const SketchPlan&) const override {
+  std::optional<double> Cost(std::span<const int64_t> values, const SketchPlan& plans) const override {
     const double vectors = vectors_knob_ < 0 ? 1 : static_cast<double>(values[static_cast<size_t>(vectors_knob_)]);
     double cycles = CyclesOf(context_.block(leader_), -1, vectors), bytes = 0;
     for (const Member& member : members_) cycles += CyclesOf(context_.block(member.block), member.along, vectors);
     for (const BlockInfo::Access& read : context_.block(leader_).reads)
       bytes += static_cast<double>(read.elements * read.buffer.type().bytes());
-    const double traffic = bytes / BytesPerCycle(context_.target, context_.machine, 2 * bytes / context_.threads) +
-                           StoreCycles(context_.nest_context(), bytes, 2 * bytes, Has(stream_knob_, values));
-    const double us =
-        (std::max(cycles, traffic) + kNotHidden * std::min(cycles, traffic)) / context_.machine.cycles_per_us();
+    const int64_t pieces = inside() ? plans[static_cast<size_t>(in_pieces_of_)].Pieces() : context_.threads;
+    const double part = 2 * bytes / static_cast<double>(pieces);  // that a thread reads and writes at a time
+    const double footprint = inside() ? FootprintOfThreads(context_.target, context_.threads, part) : part;
+    const double reads = bytes / BytesPerCycle(context_.target, context_.machine, footprint);
+    const double writes =
+        inside() ? reads : StoreCycles(context_.nest_context(), bytes, 2 * bytes, Has(stream_knob_, values));
+    const double us = (std::max(cycles, reads + writes) + kNotHidden * std::min(cycles, reads + writes)) /
+                      context_.machine.cycles_per_us();
+    if (inside()) {
+      const int64_t rounds = (pieces + context_.threads - 1) / context_.threads;  // of the busiest thread
+      return us * static_cast<double>(rounds) / static_cast<double>(pieces);
+    }
     return Has(parallel_knob_, values) ? ParallelTime(context_.machine, us, rows_, context_.threads) : us;
   }
 
@@ -130,9 +136,15 @@ class RowsStep : public SketchStep {
     Schedule& schedule = build.schedule;
     const int64_t vectors = vectors_knob_ < 0 ? 1 : values[static_cast<size_t>(vectors_knob_)];
     HONE_ASSIGN_OR_RETURN(const BlockRef leader, GetBlock(schedule, context_.block(leader_).name));
+    size_t depth = depth_;  // of the loops over rows
+    if (inside()) {
+      const std::vector<LoopRef>& pieces = build.pieces[static_cast<size_t>(in_pieces_of_)];
+      HONE_RETURN_IF_ERROR(ComputeAt(schedule, leader, pieces.back(), /*preserve_unit_loops=*/true));
+      depth += pieces.size();
+    }
     HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> rows, GetLoops(schedule, leader));
-    rows.resize(depth_);
-    HONE_RETURN_IF_ERROR(VectorizeElements(schedule, context_.block(leader_), leader));
+    rows.resize(depth);
+    HONE_RETURN_IF_ERROR(VectorizeElements(schedule, context_.block(leader_), leader, depth));
     if (Has(stream_knob_, values)) HONE_RETURN_IF_ERROR(Stream(schedule, leader, 0));
     struct Placed {
       BlockRef block, partial;
@@ -151,40 +163,43 @@ class RowsStep : public SketchStep {
     for (size_t m = members_.size(); m-- > 0;) {  // readers first
       if (members_[m].taken_by >= 0) {
         const BlockRef taker = placed[static_cast<size_t>(members_[m].taken_by)].partial;
-        HONE_RETURN_IF_ERROR(ComputeInSteps(schedule, context_.block(members_[m].block), placed[m].block, taker));
+        HONE_RETURN_IF_ERROR(
+            ComputeInSteps(schedule, context_.block(members_[m].block), placed[m].block, taker, depth));
         continue;
       }
       HONE_RETURN_IF_ERROR(ComputeAt(schedule, placed[m].block, rows.back()));
       if (members_[m].along >= 0) {
         HONE_RETURN_IF_ERROR(ComputeAt(schedule, placed[m].partial, rows.back()));
-        HONE_RETURN_IF_ERROR(FinishLanes(schedule, placed[m].block, placed[m].partial, depth_, vectors, lanes_));
+        HONE_RETURN_IF_ERROR(FinishLanes(schedule, placed[m].block, placed[m].partial, depth, vectors, lanes_));
       } else if (!context_.block(members_[m].block).reduces) {
-        HONE_RETURN_IF_ERROR(VectorizeElements(schedule, context_.block(members_[m].block), placed[m].block));
+        HONE_RETURN_IF_ERROR(VectorizeElements(schedule, context_.block(members_[m].block), placed[m].block, depth));
       }
     }
     return Has(parallel_knob_, values) ? FuseAndParallel(schedule, std::move(rows)) : absl::OkStatus();
   }
 
  private:
+  bool inside() const { return in_pieces_of_ >= 0; }
   static bool Has(int knob, std::span<const int64_t> values) {
     return knob >= 0 && values[static_cast<size_t>(knob)] == 1;
   }
 
   // In the innermost loop over the steps of a reduction in lanes, which has none where one step is all of a row.
-  absl::Status ComputeInSteps(Schedule& schedule, const BlockInfo& info, BlockRef block, BlockRef partial) const {
+  absl::Status ComputeInSteps(Schedule& schedule, const BlockInfo& info, BlockRef block, BlockRef partial,
+                              size_t depth) const {
     constexpr size_t kOfLanes = 2;  // loops of a step: over vectors, and the vector
     HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> loops, GetLoops(schedule, partial));
-    const size_t outer = std::max(depth_, loops.size() - kOfLanes);
+    const size_t outer = std::max(depth, loops.size() - kOfLanes);
     HONE_RETURN_IF_ERROR(ComputeAt(schedule, block, loops[outer - 1]));
     const int last = static_cast<int>(info.iters.size()) - 1;
     return VectorizeInnermost(schedule, block, outer, LanesFor(context_.target, info, last), true);
   }
 
   // Below the rows, where the last variable is the last dimension of the output and long enough.
-  absl::Status VectorizeElements(Schedule& schedule, const BlockInfo& info, BlockRef block) const {
+  absl::Status VectorizeElements(Schedule& schedule, const BlockInfo& info, BlockRef block, size_t depth) const {
     const int last = static_cast<int>(info.iters.size()) - 1;
     if (info.last_iter() != last || info.extents.back() < 4) return absl::OkStatus();
-    return VectorizeInnermost(schedule, block, depth_, LanesFor(context_.target, info, last), false);
+    return VectorizeInnermost(schedule, block, depth, LanesFor(context_.target, info, last), false);
   }
 
   double CyclesOf(const BlockInfo& block, int along, double vectors) const {
@@ -199,7 +214,8 @@ class RowsStep : public SketchStep {
 
   SketchContext context_;
   int leader_;
-  size_t depth_;                 // loops over rows: the leader's outermost
+  int in_pieces_of_;             // -1: it has loops of its own
+  size_t depth_;                 // of the leader's variables, those over rows: the outermost
   std::vector<Member> members_;  // in program order
   int lanes_;
   int64_t rows_ = 1;
@@ -229,11 +245,6 @@ class RowFinder {
   int depth() const { return depth_; }
   const std::vector<int>& members() const { return members_; }
 
- private:
-  bool InGroup(int block) const {
-    return block == leader_ || std::find(members_.begin(), members_.end(), block) != members_.end();
-  }
-
   // Which variable of the leader each dimension of the block's output is indexed by; -1: several or none.
   std::optional<std::vector<int>> RowsOf(int index) const {
     const BlockInfo& block = context_.block(index);
@@ -255,6 +266,11 @@ class RowFinder {
       }
     }
     return rows;
+  }
+
+ private:
+  bool InGroup(int block) const {
+    return block == leader_ || std::find(members_.begin(), members_.end(), block) != members_.end();
   }
 
   int LeaderIter(const BlockInfo& consumer, int c, const Expr& at) const {
@@ -308,29 +324,40 @@ class RowsRule : public SketchRule {
   std::string name() const override { return "rows"; }
 
   std::vector<Sketch> Offer(const SketchContext& context, const Sketch& sketch, int block) const override {
-    const BlockInfo& leader = context.block(block);
-    if (sketch.at(block).fate != SketchBlock::Fate::kOpen || leader.reduces || !leader.single_store ||
-        !WritesAtItsOwnVariables(leader))
-      return {};
-    const RowFinder rows(context, sketch, block);
-    std::vector<Member> members;
-    bool reduces = false;
-    for (const int member : rows.members()) {
-      members.push_back({member, AlongMemory(context.block(member), context.target.lanes(32))});
-      reduces = reduces || context.block(member).reduces;
-    }
-    if (!reduces) return {};
-    FindTakers(context, members);
+    std::optional<RowNest> rows = FindRows(context, sketch, block);
+    if (!rows.has_value()) return {};
     Sketch joined = sketch;
-    joined.at(block).fate = SketchBlock::Fate::kTaken;
-    for (const Member& member : members) joined.at(member.block).fate = SketchBlock::Fate::kTaken;
-    joined.steps.push_back(std::make_shared<RowsStep>(context, block, rows.depth(), std::move(members)));
+    AddRows(context, *std::move(rows), -1, joined);
     joined.choices.push_back(joined.steps.back()->label());
     return {std::move(joined), sketch};
   }
 };
 
 }  // namespace
+
+std::optional<RowNest> FindRows(const SketchContext& context, const Sketch& sketch, int leader) {
+  const BlockInfo& block = context.block(leader);
+  if (sketch.at(leader).fate != SketchBlock::Fate::kOpen || block.reduces || !block.single_store ||
+      !WritesAtItsOwnVariables(block))
+    return std::nullopt;
+  const RowFinder finder(context, sketch, leader);
+  RowNest rows{.leader = leader, .depth = finder.depth(), .members = {}, .rows_of = {}};
+  bool reduces = false;
+  for (const int member : finder.members()) {
+    rows.members.push_back({member, AlongMemory(context.block(member), context.target.lanes(32))});
+    reduces = reduces || context.block(member).reduces;
+  }
+  if (!reduces) return std::nullopt;
+  for (int i = 0; i < leader; ++i) rows.rows_of.push_back(finder.RowsOf(i));
+  FindTakers(context, rows.members);
+  return rows;
+}
+
+void AddRows(const SketchContext& context, RowNest rows, int in_pieces_of, Sketch& sketch) {
+  sketch.at(rows.leader).fate = SketchBlock::Fate::kTaken;
+  for (const Member& member : rows.members) sketch.at(member.block).fate = SketchBlock::Fate::kTaken;
+  sketch.steps.push_back(std::make_shared<RowsStep>(context, std::move(rows), in_pieces_of));
+}
 
 std::unique_ptr<SketchRule> MakeRowsRule() { return std::make_unique<RowsRule>(); }
 

@@ -66,6 +66,7 @@ class TileStep : public SketchStep {
   std::vector<int64_t> WidthsOfTile() const;
   std::vector<int64_t> RowsOfTile(int iter, bool innermost) const;
   std::vector<int64_t> SizesInMatrices(int iter, std::vector<int64_t> sizes) const;
+  std::vector<int64_t> SizesInPieces(int iter, std::vector<int64_t> sizes) const;
   std::set<int64_t> NumbersOfPieces(int iter) const;
   int64_t RowsInAll() const;  // that pass over a panel
 
@@ -153,13 +154,25 @@ void TileStep::MakeTileKnobs() {
       ++rows;
     }
     if (shape_.in_matrices() && cut.iter != n_) inner = SizesInMatrices(cut.iter, std::move(inner));
-    if (shared_.contains(cut.iter)) std::erase_if(inner, [&](int64_t size) { return extent(cut.iter) % size != 0; });
+    if (shared_.contains(cut.iter)) inner = SizesInPieces(cut.iter, std::move(inner));
     cut.inner_knob = AddKnob(absl::StrCat(name_of(cut.iter), ".inner"), std::move(inner));
   }
 }
 
+// Sizes for a variable whose pieces are those of another block, all alike: what divides it. One that hardly anything
+// divides is not cut into pieces, and its last tile is cut off.
+std::vector<int64_t> TileStep::SizesInPieces(int iter, std::vector<int64_t> sizes) const {
+  std::vector<int64_t> found;
+  std::ranges::copy_if(sizes, std::back_inserter(found), [&](int64_t size) { return extent(iter) % size == 0; });
+  return found.size() > 2 || found.size() == sizes.size() ? found : sizes;
+}
+
 std::set<int64_t> TileStep::NumbersOfPieces(int iter) const {
   std::set<int64_t> pieces;
+  if (shared_.contains(iter)) {
+    const std::vector<int64_t> all = DivisorsUpTo(extent(iter), kMostPieces);
+    return {all.begin(), all.end()};
+  }
   for (const int64_t p : {1, 2, 3, 4, 6, 7, 8, 12, 14, 16, 28, 32, 64, 128}) {
     if (p <= extent(iter) && (iter != n_ || p * lanes_ < extent(n_) + lanes_)) pieces.insert(p);
   }
@@ -179,8 +192,7 @@ void TileStep::MakePieceKnobs() {
     if (cut.iter != n_ && ++cut_in_pieces > 2) continue;
     // What is computed in a piece would be computed again in those of another variable.
     if (!shared_.empty() && !shared_.contains(cut.iter)) continue;
-    std::set<int64_t> pieces = NumbersOfPieces(cut.iter);
-    if (!shared_.empty()) std::erase_if(pieces, [&](int64_t p) { return extent(cut.iter) % p != 0; });
+    const std::set<int64_t> pieces = NumbersOfPieces(cut.iter);
     cut.pieces_knob = AddKnob(absl::StrCat(name_of(cut.iter), ".pieces"), {pieces.begin(), pieces.end()});
   }
 }
@@ -245,9 +257,9 @@ bool TileStep::Plan(std::span<const int64_t> values, SketchPlan& plans) const {
     plan.inner[i] = value(cut.inner_knob, cut.iter == n_                 ? lanes_
                                           : cut.iter == shape_.tile_rows ? shape_.dot->rows
                                                                          : 1);
-    if (plan.piece[i] > 0) {  // its pieces are cut already, and the tiles of one are all alike
-      plan.steps[i] = plan.piece[i] / plan.inner[i];
-      if (plan.steps[i] * plan.inner[i] != plan.piece[i]) return false;
+    if (plan.piece[i] > 0) {  // its pieces are cut already, and the tiles of one of several are all alike
+      plan.steps[i] = (plan.piece[i] + plan.inner[i] - 1) / plan.inner[i];
+      if (plan.pieces[i] > 1 && plan.steps[i] * plan.inner[i] != plan.piece[i]) return false;
       continue;
     }
     const int64_t tiles = (extent(cut.iter) + plan.inner[i] - 1) / plan.inner[i];
@@ -326,6 +338,9 @@ class TileRule : public SketchRule {
     if (!WillBeTiled(context, sketch, block)) return {};
     Sketch tiled = sketch;
     if (auto inside = MakeInsideStep(context, sketch, block); inside != nullptr) tiled.steps.push_back(inside);
+    // Readers move before what they read.
+    if (std::optional<RowNest> rows = RowsBetween(context, sketch, block); rows.has_value())
+      AddRows(context, *std::move(rows), sketch.at(block).pieces_of, tiled);
     tiled.steps.push_back(std::make_shared<TileStep>(context, sketch, block));
     tiled.choices.push_back(tiled.steps.back()->label());
     tiled.at(block).fate = SketchBlock::Fate::kTile;

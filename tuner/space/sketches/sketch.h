@@ -130,6 +130,27 @@ bool WillBeTiled(const SketchContext& context, const Sketch& sketch, int block);
 std::shared_ptr<const SketchStep> MakeInsideStep(const SketchContext& context, const Sketch& sketch, int block);
 // The variables of such a block, or of the other one, that are cut into the pieces of both, which are all alike.
 std::set<int> SharedVariables(const SketchContext& context, const Sketch& sketch, int block);
+// A nest of rows: the elementwise block that they are of, and the blocks that are computed row by row in it
+// (rule_rows.cc).
+struct RowNest {
+  struct Member {
+    int block = 0;
+    int along = -1;     // of a reduction with vectors: the reduce variable along memory
+    int taken_by = -1;  // of a block without: the member with vectors that takes its elements as they are made
+  };
+  int leader = -1;
+  int depth = 0;                // of the leader's variables, how many are over rows: the outermost
+  std::vector<Member> members;  // in program order
+  // By block, the leader's variable for each dimension of what it writes, -1: none or several; nullopt where others
+  // than the nest read it.
+  std::vector<std::optional<std::vector<int>>> rows_of;
+};
+// nullopt: there is no reduction over its rows, or the leader is none.
+std::optional<RowNest> FindRows(const SketchContext& context, const Sketch& sketch, int leader);
+// Of a block in the pieces of another tiled one: the rows between the two, in the same pieces; nullopt: there are none.
+std::optional<RowNest> RowsBetween(const SketchContext& context, const Sketch& sketch, int block);
+// Takes the nest as a step, in the pieces of a tiled block or, with -1, where it is.
+void AddRows(const SketchContext& context, RowNest rows, int in_pieces_of, Sketch& sketch);
 // Vector lanes that suit the extent of a variable: a power of two, at most what the target has.
 int LanesFor(const Target& target, const BlockInfo& block, int iter);
 // Rules, each in the file of its name: rule_pack.cc and so on.
