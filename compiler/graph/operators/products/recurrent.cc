@@ -38,7 +38,7 @@ struct Cell {
   Value Bias(const Value& b, int i) const { return Slice(b, 0, i * hidden, hidden); }
 };
 
-// x W' + Wb, and h R' + Rb.
+// x W' + Wb, which waits for no state and is one product for all steps, and h R' + Rb.
 Value FromInput(const Cell& cell, const Value& x) {
   const Value y = MatMul(x, Transpose(cell.w, {1, 0}));
   return cell.wb ? y + cell.wb : y;
@@ -52,13 +52,13 @@ struct State {
   Value h, c;
 };
 
-State RnnStep(const Cell& cell, const Value& x, const State& s) {
-  return {cell.F(0, FromInput(cell, x) + FromState(cell, s.h)), {}};
+State RnnStep(const Cell& cell, const Value& from_x, const State& s) {
+  return {cell.F(0, from_x + FromState(cell, s.h)), {}};
 }
 
 // Gates z, r, h. `linear_before_reset`: the state goes through its matrix before the reset gate is applied.
-State GruStep(const Cell& cell, const Value& x, const State& s, bool linear_before_reset) {
-  const Value from_x = FromInput(cell, x), from_h = FromState(cell, s.h);
+State GruStep(const Cell& cell, const Value& from_x, const State& s, bool linear_before_reset) {
+  const Value from_h = FromState(cell, s.h);
   const Value z = cell.F(0, cell.Gate(from_x, 0) + cell.Gate(from_h, 0));
   const Value r = cell.F(0, cell.Gate(from_x, 1) + cell.Gate(from_h, 1));
   Value seen;
@@ -73,8 +73,8 @@ State GruStep(const Cell& cell, const Value& x, const State& s, bool linear_befo
 }
 
 // Gates i, o, f, c; peepholes i, o, f. `input_forget`: the forget gate is what the input gate leaves.
-State LstmStep(const Cell& cell, const Value& x, const State& s, bool input_forget) {
-  const Value gates = FromInput(cell, x) + FromState(cell, s.h);
+State LstmStep(const Cell& cell, const Value& from_x, const State& s, bool input_forget) {
+  const Value gates = from_x + FromState(cell, s.h);
   const auto peep = [&](const Value& gate, const Value& state, int i) {
     return cell.p ? gate + cell.Bias(cell.p, i) * state : gate;
   };
@@ -86,7 +86,7 @@ State LstmStep(const Cell& cell, const Value& x, const State& s, bool input_forg
   return {o * Activate(c, cell.activations[2]), c};
 }
 
-using Step = std::function<State(const Cell&, const Value&, const State&)>;
+using Step = std::function<State(const Cell&, const Value& from_x, const State&)>;  // from_x [batch, gates * hidden]
 
 // What the operators have in common. x [T, N, inputs], w [directions, gates * hidden, inputs], r, b [directions, 2 *
 // gates * hidden], lengths [N], states [directions, N, hidden], p [directions, 3 * hidden]. layout 1: the batch comes
@@ -167,10 +167,11 @@ Value InitialState(NodeContext& c, const Recurrence& r, int i, int64_t d) {
 // One direction, step by step. `state` becomes the last; the outputs are [T, 1, batch, hidden].
 absl::StatusOr<Value> Unroll(NodeContext& c, const Recurrence& r, int64_t d, const Step& step, State& state) {
   const Cell cell = CellOf(c, r, d);
+  const Value from_x = FromInput(cell, Reshape(r.x, {r.steps * r.batch, r.x.dim(2)}));
   std::vector<Value> outputs(static_cast<size_t>(r.steps));
   for (int64_t n = 0; n < r.steps; ++n) {
     const int64_t t = r.Backwards(d) ? r.steps - 1 - n : n;
-    State next = step(cell, Reshape(Slice(r.x, 0, t, 1), {r.batch, r.x.dim(2)}), state);
+    State next = step(cell, Slice(from_x, 0, t * r.batch, r.batch), state);
     Value output = next.h;
     if (r.lengths) {  // beyond its end a sequence leaves the state and gives 0
       const Value inside = Constant(c, kInt64, static_cast<double>(t)) < r.lengths;
@@ -207,14 +208,15 @@ Outputs Recurrent(NodeContext& c, int gates, const std::vector<std::string>& usu
 Outputs Rnn(NodeContext& c) { return Recurrent(c, 1, {"Tanh"}, false, RnnStep); }
 Outputs Gru(NodeContext& c) {
   const bool linear = c.IntAttr("linear_before_reset", 0) != 0;
-  return Recurrent(c, 3, {"Sigmoid", "Tanh"}, false,
-                   [linear](const Cell& cell, const Value& x, const State& s) { return GruStep(cell, x, s, linear); });
+  return Recurrent(c, 3, {"Sigmoid", "Tanh"}, false, [linear](const Cell& cell, const Value& from_x, const State& s) {
+    return GruStep(cell, from_x, s, linear);
+  });
 }
 Outputs Lstm(NodeContext& c) {
   const bool coupled = c.IntAttr("input_forget", 0) != 0;
   return Recurrent(
       c, 4, {"Sigmoid", "Tanh", "Tanh"}, true,
-      [coupled](const Cell& cell, const Value& x, const State& s) { return LstmStep(cell, x, s, coupled); });
+      [coupled](const Cell& cell, const Value& from_x, const State& s) { return LstmStep(cell, from_x, s, coupled); });
 }
 
 }  // namespace
