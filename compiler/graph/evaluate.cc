@@ -60,7 +60,7 @@ absl::StatusOr<std::vector<NdArray>> EvaluateOp(std::string_view op, const Attrs
 
 std::optional<int64_t> EvaluationCost(std::string_view op, const Attrs& attrs, std::span<const TensorType> inputs,
                                       std::span<const TensorType> outputs) {
-  constexpr int64_t kMovedElements = int64_t{1} << 27, kInterpretedElements = int64_t{1} << 22, kMovedForOne = 4;
+  constexpr int64_t kMovedElements = int64_t{1} << 27, kInterpretedElements = int64_t{1} << 24, kMovedForOne = 4;
   const OpInfo* info = FindOp(op);
   if (!info->folds) return std::nullopt;
   const bool direct = info->kind == OpKind::kView || info->evaluation.AppliesTo(inputs, outputs[0]);
