@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "compiler/graph/op.h"
-#include "compiler/graph/operators/images/image_shapes.h"
 #include "compiler/graph/passes.h"
 #include "compiler/graph/passes/rewrite.h"
 #include "compiler/support/status_macros.h"
@@ -48,13 +47,13 @@ absl::StatusOr<std::optional<int>> Crop(Rewriting& r, const Node& node) {
   const Ints image = r.shape(node.inputs[0]);  // [N, S.., C]
   Ints weight = r.shape(node.inputs[1]);       // [K.., ..]
   const size_t spatial = image.size() - 2;
-  HONE_ASSIGN_OR_RETURN(const ImageWindow window,
-                        ReadImageWindow(node.attrs, {weight.begin(), weight.begin() + spatial}));
+  const Ints strides = IntsAttr(node.attrs, "strides", Ints(spatial, 1));
+  const Ints dilations = IntsAttr(node.attrs, "dilations", Ints(spatial, 1));
+  const Ints padded = IntsAttr(node.attrs, "pads", Ints(2 * spatial, 0));  // all befores, then all afters
   Ints pads(2 * spatial), starts(weight.size(), 0);
   bool cut = false;
   for (size_t d = 0; d < spatial; ++d) {
-    const Window w{image[d + 1],        window.kernel[d], window.strides[d],
-                   window.dilations[d], window.before[d], window.after[d]};
+    const Window w{image[d + 1], weight[d], strides[d], dilations[d], padded[d], padded[spatial + d]};
     starts[d] = w.CutInFront();
     const int64_t behind = w.CutBehind(starts[d]);
     weight[d] -= starts[d] + behind;

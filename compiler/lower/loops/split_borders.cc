@@ -16,6 +16,16 @@ Expr ConditionOf(const Expr& e) {
   return select != nullptr ? select->condition : Expr();
 }
 
+// Whether no store of a tile is left out; of its versions for an edge, the whole one counts.
+bool IsWhole(const Stmt& stmt) {
+  if (const IfThen* branch = stmt.As<IfThen>())
+    return branch->no ? IsWhole(branch->yes) : StoresOfTile(branch->yes) == 0;
+  bool whole = true;
+  ForEachChild(
+      stmt, [&](const Stmt& s) { whole = whole && IsWhole(s); }, [](const Expr&) {});
+  return whole;
+}
+
 // Walks a tile and rewrites the parts of conditions inside its expressions.
 class TileWalk {
  public:
@@ -97,7 +107,7 @@ class SplitBordersOf {
     if (const Alloc* alloc = stmt.As<Alloc>()) return Stmt::Make(Alloc{alloc->buffer, Split(alloc->body)});
     if (const IfThen* branch = stmt.As<IfThen>()) {
       // Both sides are the whole tile where one does something beside it, such as to ask for the next panel.
-      const bool both = branch->no && StoresOfTile(branch->no) == StoresOfTile(branch->yes);
+      const bool both = branch->no && IsWhole(branch->no) && StoresOfTile(branch->no) == StoresOfTile(branch->yes);
       const Stmt no = both ? Split(branch->no) : branch->no;
       const ConstraintScope holds(known_, LastingPart(branch->condition));
       return Stmt::Make(IfThen{branch->condition, Split(branch->yes), no});
