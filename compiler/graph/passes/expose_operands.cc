@@ -4,11 +4,13 @@
 //   reshape(reshape(x))                   =>  reshape(x)
 //   reshape(slice(x))                     =>  slice(reshape(x))          a slice along one axis, whose bounds are
 //                                                                        multiples of what the reshape splits off
-//   product(reshape(a), reshape(b))       =>  reshape(product(a, b))     reshapes that join leading dimensions alone
+//   product(reshape(a), reshape(b))       =>  reshape(product(a, b))     reshapes that join leading dimensions alone,
+//                                                                        several, or behind a transpose
 //   product(moved(slice(x) * s), b)       =>  product(moved(slice(x)), b) * s    s: one number; moved: transposes and
 //                                                                        reshapes. A rounding moves.
 //
 // Only where the values in between have no other use.
+#include <algorithm>
 #include <numeric>
 
 #include "compiler/graph/passes.h"
@@ -88,7 +90,11 @@ Replacement KeepBatchesApart(Rewriting& r, const Node& product) {
   if (a < 0 || b < 0 || !product.attrs.empty()) return std::nullopt;
   const Ints &a_shape = r.shape(a), &b_shape = r.shape(b);
   if (!std::equal(a_shape.begin(), a_shape.end() - 2, b_shape.begin(), b_shape.end() - 2)) return std::nullopt;
-  if (r.Producer(a, "transpose") == nullptr && r.Producer(b, "transpose") == nullptr) return std::nullopt;
+  const bool transposed = r.Producer(a, "transpose") != nullptr || r.Producer(b, "transpose") != nullptr;
+  // What follows has them apart as well, and a mask of some of them is added there. Where sizes are open, one of them
+  // may be 1 in another graph.
+  const bool several = std::count_if(a_shape.begin(), a_shape.end() - 2, [](int64_t n) { return n > 1; }) > 1;
+  if (!transposed && (!several || r.graph().sizes_are_open)) return std::nullopt;
   HONE_ASSIGN_OR_RETURN(const int apart, r.Add(product.op, product, {a, b}));
   return r.Reshape(product, apart, r.shape(product.outputs[0]));
 }

@@ -297,10 +297,24 @@ TEST(ExposeOperands, BatchesThatAreJoinedOtherwiseStayJoined) {
   const int q = net.Op("transpose", {net.Input({2, 5, 3, 4})}, Perm({0, 2, 1, 3}));
   const int other = net.Op("reshape", {net.Input({3, 2, 4, 6})}, Shape({6, 4, 6}));
   net.Output(net.Op("batch_matmul", {net.Op("reshape", {q}, Shape({6, 5, 4})), other}));
-  const int plain = net.Op("reshape", {net.Input({2, 3, 5, 4})}, Shape({6, 5, 4}));
-  net.Output(net.Op("batch_matmul", {plain, net.Op("reshape", {net.Input({2, 3, 4, 6})}, Shape({6, 4, 6}))}));
+  const int plain = net.Op("reshape", {net.Input({1, 6, 5, 4})}, Shape({6, 5, 4}));
+  net.Output(net.Op("batch_matmul", {plain, net.Op("reshape", {net.Input({1, 6, 4, 6})}, Shape({6, 4, 6}))}));
   EXPECT_EQ(Operators(After(net, ExposeOperands)),
             "transpose reshape reshape batch_matmul reshape reshape batch_matmul");
+}
+
+// Windows of an image and the heads of each, with a mask that all windows share.
+TEST(ExposeOperands, SeveralBatchesStayApartAtOneSize) {
+  Net net;
+  const int q = net.Op("reshape", {net.Input({2, 3, 5, 4})}, Shape({6, 5, 4}));
+  const int scores = net.Op("batch_matmul", {q, net.Op("reshape", {net.Input({2, 3, 4, 6})}, Shape({6, 4, 6}))});
+  net.Output(net.Op("add", {net.Op("reshape", {scores}, Shape({2, 3, 5, 6})), net.Constant({3, 5, 6}, 1)}));
+  const auto at_open_sizes = [](Graph& graph) {
+    graph.sizes_are_open = true;
+    return ExposeOperands(graph);
+  };
+  EXPECT_EQ(Operators(After(net, ExposeOperands)), "batch_matmul add");
+  EXPECT_EQ(Operators(After(net, at_open_sizes)), "reshape reshape batch_matmul reshape add");
 }
 
 TEST(ExposeOperands, AFactorBehindASliceComesAfterTheProduct) {
