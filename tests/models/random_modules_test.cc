@@ -94,7 +94,7 @@ std::string Mutated(std::vector<std::string> tokens, Random& random) {
 TEST(RandomModules, ThatAreChangedAreRefusedOrPlanned) {
   const char* count_text = std::getenv("HONE_MUTATED_MODULES");
   uint64_t count = 3000, read = 0, planned = 0;
-  if (count_text != nullptr) ASSERT_TRUE(absl::SimpleAtoi(count_text, &count));
+  if (count_text != nullptr) { ASSERT_TRUE(absl::SimpleAtoi(count_text, &count)); }
   GraphModule made;
   std::vector<std::string> tokens;
   for (uint64_t i = 0; i < count; ++i) {

@@ -76,7 +76,7 @@ TEST_P(ResultsOutlive, TheWorkerThatMadeThem) {
   ASSERT_TRUE(WaitUntil([&] { return FilesOf(spool) > 0; }, 120)) << first.Errors();
   first.Signal(GetParam());
   EXPECT_EQ(first.Wait(), GetParam() == SIGKILL ? 128 + SIGKILL : 0) << first.Errors();
-  if (GetParam() == SIGTERM) EXPECT_THAT(first.Errors(), HasSubstr("the next worker on " + spool + " tells them"));
+  if (GetParam() == SIGTERM) { EXPECT_THAT(first.Errors(), HasSubstr("the next worker on " + spool + " tells them")); }
   EXPECT_GT(FilesOf(spool), 0);
   service_.StartDaemon();
   Process& second = service_.StartWorker({"--spool", spool});

@@ -67,8 +67,10 @@ absl::StatusOr<Trees> ReadTrees(NodeContext& c, int64_t features) {
   trees.target = c.IntsAttr("leaf_targetids");
   trees.weight = Doubles(c.TensorAttr("leaf_weights"));
   trees.split = Doubles(c.TensorAttr("nodes_splits"));
-  for (const double mode : Doubles(c.TensorAttr("nodes_modes")))
-    trees.mode.push_back(mode >= kLessEqual && mode <= kMember ? static_cast<int64_t>(mode) : -1);
+  for (const double mode : Doubles(c.TensorAttr("nodes_modes"))) {
+    const bool known = mode >= static_cast<double>(kLessEqual) && mode <= static_cast<double>(kMember);
+    trees.mode.push_back(known ? static_cast<int64_t>(mode) : -1);
+  }
   const size_t n = trees.feature.size();
   trees.missing_is_yes = c.IntsAttr("nodes_missing_value_tracks_true", Ints(n, 0));
   const Ints yes_leaf = c.IntsAttr("nodes_trueleafs"), no_leaf = c.IntsAttr("nodes_falseleafs");
