@@ -11,7 +11,9 @@
 //
 // Only where the values in between have no other use.
 #include <algorithm>
+#include <iterator>
 #include <numeric>
+#include <utility>
 
 #include "compiler/graph/passes.h"
 #include "compiler/graph/passes/rewrite.h"
@@ -75,8 +77,19 @@ Replacement JoinReshapes(Rewriting& r, const Node& reshape) {
   return r.Reshape(reshape, before->inputs[0], r.shape(reshape.outputs[0]));
 }
 
-// What the operand was before its leading dimensions were joined; -1 when that is not how it was made.
-int BeforeJoin(Rewriting& r, int operand) {
+// What the operand was before its leading dimensions were joined; -1 when that is not how it was made. Its matrices may
+// be transposed after that.
+absl::StatusOr<int> BeforeJoin(Rewriting& r, int operand) {
+  if (const Node* found = OnlyFor(r, operand, "transpose");
+      found != nullptr && IntsAttr(found->attrs, "perm") == Ints{0, 2, 1}) {
+    const Node transpose = *found;  // a copy: nodes are added below
+    HONE_ASSIGN_OR_RETURN(const int apart, BeforeJoin(r, transpose.inputs[0]));
+    if (apart < 0) return -1;
+    Ints perm(r.shape(apart).size());
+    std::iota(perm.begin(), perm.end(), 0);
+    std::swap(perm.end()[-2], perm.end()[-1]);
+    return r.Transpose(transpose, apart, std::move(perm));
+  }
   const Node* reshape = OnlyFor(r, operand, "reshape");
   if (reshape == nullptr) return -1;
   const Ints &joined = r.shape(operand), &apart = r.shape(reshape->inputs[0]);
@@ -85,18 +98,43 @@ int BeforeJoin(Rewriting& r, int operand) {
   return same_matrices ? reshape->inputs[0] : -1;
 }
 
+// The shape without leading dimensions of one element.
+Ints WithoutOnes(const Ints& shape) {
+  Ints kept;
+  std::copy_if(shape.begin(), shape.end() - 2, std::back_inserter(kept), [](int64_t n) { return n != 1; });
+  kept.insert(kept.end(), shape.end() - 2, shape.end());
+  return kept;
+}
+
+// The product of the operands as they were before that.
+Replacement BatchesApart(Rewriting& r, const Node& product) {
+  if (!product.attrs.empty()) return std::nullopt;
+  std::vector<int> operands;
+  bool transposed = false;
+  for (const int input : product.inputs) {
+    HONE_ASSIGN_OR_RETURN(const int apart, BeforeJoin(r, input));
+    if (apart < 0) return std::nullopt;
+    transposed = transposed || r.Producer(apart, "transpose") != nullptr;
+    operands.push_back(apart);
+  }
+  const auto batches = [&](const Ints& shape) { return Ints(shape.begin(), shape.end() - 2); };
+  // What follows has several apart as well, and a mask of some of them is added there. Where sizes are open, one of
+  // them may be 1 in another graph.
+  const bool several = WithoutOnes(r.shape(operands[0])).size() > 3 && !r.graph().sizes_are_open;
+  if (!transposed && !several) return std::nullopt;
+  if (several && batches(r.shape(operands[0])) != batches(r.shape(operands[1]))) {
+    for (int& operand : operands) {
+      HONE_ASSIGN_OR_RETURN(operand, r.Reshape(product, operand, WithoutOnes(r.shape(operand))));
+    }
+  }
+  if (batches(r.shape(operands[0])) != batches(r.shape(operands[1]))) return std::nullopt;
+  return r.Add(product.op, product, operands);
+}
+
 Replacement KeepBatchesApart(Rewriting& r, const Node& product) {
-  const int a = BeforeJoin(r, product.inputs[0]), b = BeforeJoin(r, product.inputs[1]);
-  if (a < 0 || b < 0 || !product.attrs.empty()) return std::nullopt;
-  const Ints &a_shape = r.shape(a), &b_shape = r.shape(b);
-  if (!std::equal(a_shape.begin(), a_shape.end() - 2, b_shape.begin(), b_shape.end() - 2)) return std::nullopt;
-  const bool transposed = r.Producer(a, "transpose") != nullptr || r.Producer(b, "transpose") != nullptr;
-  // What follows has them apart as well, and a mask of some of them is added there. Where sizes are open, one of them
-  // may be 1 in another graph.
-  const bool several = std::count_if(a_shape.begin(), a_shape.end() - 2, [](int64_t n) { return n > 1; }) > 1;
-  if (!transposed && (!several || r.graph().sizes_are_open)) return std::nullopt;
-  HONE_ASSIGN_OR_RETURN(const int apart, r.Add(product.op, product, {a, b}));
-  return r.Reshape(product, apart, r.shape(product.outputs[0]));
+  HONE_ASSIGN_OR_RETURN(const std::optional<int> apart, BatchesApart(r, product));
+  if (!apart.has_value()) return std::nullopt;
+  return r.Reshape(product, *apart, r.shape(product.outputs[0]));
 }
 
 // The operand without a factor that stands behind a slice, and the factor.
@@ -129,9 +167,13 @@ Replacement ScaleAfter(Rewriting& r, const Node& product) {
     if (!taken.has_value()) continue;
     std::vector<int> inputs = product.inputs;
     inputs[i] = taken->operand;
-    HONE_ASSIGN_OR_RETURN(const int sum, r.Add(product.op, product, inputs, product.attrs));
+    HONE_ASSIGN_OR_RETURN(int sum, r.Add(product.op, product, inputs, product.attrs));
+    const Node unscaled = *r.Producer(sum);  // a copy: nodes are added below
+    HONE_ASSIGN_OR_RETURN(const std::optional<int> apart, BatchesApart(r, unscaled));
+    sum = apart.value_or(sum);
     HONE_ASSIGN_OR_RETURN(const int factor, r.Reshape(product, taken->factor, {}));
-    return r.Add("multiply", product, {sum, factor});
+    HONE_ASSIGN_OR_RETURN(const int scaled, r.Add("multiply", product, {sum, factor}));
+    return r.Reshape(product, scaled, r.shape(product.outputs[0]));
   }
   return KeepBatchesApart(r, product);
 }

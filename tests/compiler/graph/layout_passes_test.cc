@@ -317,6 +317,25 @@ TEST(ExposeOperands, SeveralBatchesStayApartAtOneSize) {
   EXPECT_EQ(Operators(After(net, at_open_sizes)), "reshape reshape batch_matmul reshape add");
 }
 
+// As windows of attention are exported: matrices transposed after they were joined, a dimension of one element left
+// over from a slice, a factor behind another slice.
+TEST(ExposeOperands, SeveralBatchesStayApartHoweverTheyWereJoined) {
+  Net net;
+  const Ints cut{2, 5, 1, 3, 4}, from{0, 0, 1, 0, 0}, ones(5, 1);
+  const int qk = net.Input({2, 5, 2, 3, 4});
+  const Attrs first{{"starts", Ints(5, 0)}, {"sizes", cut}, {"steps", ones}};
+  const Attrs second{{"starts", from}, {"sizes", cut}, {"steps", ones}};
+  const int scaled = net.Op("multiply", {net.Op("slice", {qk}, first), net.Filled({}, 0.5)});
+  const int q = net.Op("transpose", {net.Op("reshape", {scaled}, Shape({2, 5, 3, 4}))}, Perm({0, 2, 1, 3}));
+  const int k = net.Op("transpose", {net.Op("slice", {qk}, second)}, Perm({2, 0, 3, 1, 4}));
+  const int joined = net.Op("transpose", {net.Op("reshape", {k}, Shape({6, 5, 4}))}, Perm({0, 2, 1}));
+  const int scores = net.Op("batch_matmul", {net.Op("reshape", {q}, Shape({6, 5, 4})), joined});
+  net.Output(net.Op("add", {net.Op("reshape", {scores}, Shape({2, 3, 5, 5})), net.Constant({3, 5, 5}, 1)}));
+  const Graph graph = After(net, ExposeOperands);
+  EXPECT_THAT(Operators(graph), testing::EndsWith("batch_matmul multiply add"));
+  EXPECT_EQ(graph.type(graph.nodes.back().outputs[0]).shape, (Ints{2, 3, 5, 5}));
+}
+
 TEST(ExposeOperands, AFactorBehindASliceComesAfterTheProduct) {
   Net net;
   const int q = net.Op("slice", {net.Input({3, 5, 8})}, Slice({0, 0, 4}, {3, 5, 4}));
