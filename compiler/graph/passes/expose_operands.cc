@@ -168,9 +168,11 @@ Replacement ScaleAfter(Rewriting& r, const Node& product) {
     std::vector<int> inputs = product.inputs;
     inputs[i] = taken->operand;
     HONE_ASSIGN_OR_RETURN(int sum, r.Add(product.op, product, inputs, product.attrs));
-    const Node unscaled = *r.Producer(sum);  // a copy: nodes are added below
-    HONE_ASSIGN_OR_RETURN(const std::optional<int> apart, BatchesApart(r, unscaled));
-    sum = apart.value_or(sum);
+    if (const Node* found = r.Producer(sum); found != nullptr) {
+      const Node unscaled = *found;  // a copy: nodes are added below
+      HONE_ASSIGN_OR_RETURN(const std::optional<int> apart, BatchesApart(r, unscaled));
+      sum = apart.value_or(sum);
+    }
     HONE_ASSIGN_OR_RETURN(const int factor, r.Reshape(product, taken->factor, {}));
     HONE_ASSIGN_OR_RETURN(const int scaled, r.Add("multiply", product, {sum, factor}));
     return r.Reshape(product, scaled, r.shape(product.outputs[0]));
