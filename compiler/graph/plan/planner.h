@@ -1,7 +1,8 @@
 // From graph to plan: groups of nodes become TensorIR functions.
 //
 // A group is one anchor (convolution, product, pooling, reduction, softmax, layer norm) with the elementwise operators
-// that follow it, and for reductions and products those in front of it; or a chain of elementwise and moving operators.
+// that follow it, and for reductions and products those in front of it; a product with the anchors that it alone reads
+// (a depthwise convolution; scores and softmax of attention); or a chain of elementwise and moving operators.
 // It has one output. Reshapes are views and belong to no group. A call of a function that only the program that runs
 // the model has is no task.
 #pragma once
