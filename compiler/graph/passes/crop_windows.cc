@@ -4,8 +4,6 @@
 //   tap k of H elements reads  o * stride + k * dilation - before  for every result o:  outside [0, H) for all o
 //
 // Exact where weights are finite: such a tap adds zeros.
-#include <algorithm>
-
 #include "compiler/graph/op.h"
 #include "compiler/graph/passes.h"
 #include "compiler/graph/passes/rewrite.h"
@@ -18,14 +16,13 @@ using Ints = std::vector<int64_t>;
 
 // Along one dimension of the image.
 struct Window {
-  int64_t image, kernel, stride, dilation, before, after;
+  int64_t image, results, kernel, stride, dilation, before, after;
 
-  int64_t results() const { return (image + before + after - (kernel - 1) * dilation - 1) / stride + 1; }
   // Of tap k. The first result at or behind the image's begin may lie behind its end, where strides are long.
   bool ReadsPaddingAlone(int64_t k) const {
     const int64_t offset = k * dilation - before;
     const int64_t first = offset >= 0 ? 0 : (-offset + stride - 1) / stride;
-    return first >= results() || first * stride + offset >= image;
+    return first >= results || first * stride + offset >= image;
   }
   // Paddings are never negative, so what is cut off is at most as long as they are.
   int64_t CutInFront() const {
@@ -45,7 +42,8 @@ absl::StatusOr<std::optional<int>> Crop(Rewriting& r, const Node& node) {
   if (!FindOp(node.op)->slides_weight || !pads_with_zeros || IntAttr(node.attrs, "channels_first", 0) != 0)
     return std::nullopt;
   const Ints image = r.shape(node.inputs[0]);  // [N, S.., C]
-  Ints weight = r.shape(node.inputs[1]);       // [K.., ..]
+  const Ints results = r.shape(node.outputs[0]);
+  Ints weight = r.shape(node.inputs[1]);  // [K.., ..]
   const size_t spatial = image.size() - 2;
   const Ints strides = IntsAttr(node.attrs, "strides", Ints(spatial, 1));
   const Ints dilations = IntsAttr(node.attrs, "dilations", Ints(spatial, 1));
@@ -53,7 +51,7 @@ absl::StatusOr<std::optional<int>> Crop(Rewriting& r, const Node& node) {
   Ints pads(2 * spatial), starts(weight.size(), 0);
   bool cut = false;
   for (size_t d = 0; d < spatial; ++d) {
-    const Window w{image[d + 1], weight[d], strides[d], dilations[d], padded[d], padded[spatial + d]};
+    const Window w{image[d + 1], results[d + 1], weight[d], strides[d], dilations[d], padded[d], padded[spatial + d]};
     starts[d] = w.CutInFront();
     const int64_t behind = w.CutBehind(starts[d]);
     weight[d] -= starts[d] + behind;

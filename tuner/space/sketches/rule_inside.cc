@@ -178,14 +178,12 @@ class InsideRule : public SketchRule {
 
 }  // namespace
 
-std::shared_ptr<const SketchStep> MakeInsideStep(const SketchContext& context, const Sketch& sketch, int block) {
-  const std::optional<Pair> pair = PairOf(context, sketch, block);
-  return pair.has_value() ? std::make_shared<InsideStep>(context, block, *pair) : nullptr;
-}
-
-std::optional<RowNest> RowsBetween(const SketchContext& context, const Sketch& sketch, int block) {
+void AddInside(const SketchContext& context, const Sketch& sketch, int block, Sketch& tiled) {
   std::optional<Pair> pair = PairOf(context, sketch, block);
-  return pair.has_value() ? std::move(pair->rows) : std::nullopt;
+  if (!pair.has_value()) return;
+  tiled.steps.push_back(std::make_shared<InsideStep>(context, block, *pair));
+  // They move before what they read.
+  if (pair->rows.has_value()) AddRows(context, *std::move(pair->rows), pair->reader, tiled);
 }
 
 std::set<int> SharedVariables(const SketchContext& context, const Sketch& sketch, int block) {

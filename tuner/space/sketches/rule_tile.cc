@@ -65,6 +65,7 @@ class TileStep : public SketchStep {
   // Candidates of knobs.
   std::vector<int64_t> WidthsOfTile() const;
   std::vector<int64_t> RowsOfTile(int iter, bool innermost) const;
+  std::vector<int64_t> WhatDivides(int iter, std::vector<int64_t> sizes) const;
   std::vector<int64_t> SizesInMatrices(int iter, std::vector<int64_t> sizes) const;
   std::vector<int64_t> SizesInPieces(int iter, std::vector<int64_t> sizes) const;
   std::set<int64_t> NumbersOfPieces(int iter) const;
@@ -101,6 +102,11 @@ int TileStep::AddKnob(const std::string& what, std::vector<int64_t> candidates) 
   return static_cast<int>(knobs_.size()) - 1;
 }
 
+std::vector<int64_t> TileStep::WhatDivides(int iter, std::vector<int64_t> sizes) const {
+  std::erase_if(sizes, [&](int64_t size) { return extent(iter) % size != 0; });
+  return sizes;
+}
+
 // Sizes for a variable of sums in matrices: of their rows whole ones, of another what divides it, where anything does:
 // few sums are held at once, and one cut off costs more than one more of them gains.
 std::vector<int64_t> TileStep::SizesInMatrices(int iter, std::vector<int64_t> sizes) const {
@@ -112,8 +118,7 @@ std::vector<int64_t> TileStep::SizesInMatrices(int iter, std::vector<int64_t> si
     }
     return found;
   }
-  std::copy_if(sizes.begin(), sizes.end(), std::back_inserter(found),
-               [&](int64_t size) { return extent(iter) % size == 0; });
+  found = WhatDivides(iter, sizes);
   return found.size() > 1 ? found : sizes;
 }
 
@@ -162,9 +167,8 @@ void TileStep::MakeTileKnobs() {
 // Sizes for a variable whose pieces are those of another block, all alike: what divides it. One that hardly anything
 // divides is not cut into pieces, and its last tile is cut off.
 std::vector<int64_t> TileStep::SizesInPieces(int iter, std::vector<int64_t> sizes) const {
-  std::vector<int64_t> found;
-  std::ranges::copy_if(sizes, std::back_inserter(found), [&](int64_t size) { return extent(iter) % size == 0; });
-  return found.size() > 2 || found.size() == sizes.size() ? found : sizes;
+  const std::vector<int64_t> found = WhatDivides(iter, sizes);
+  return found.size() > 2 ? found : sizes;
 }
 
 std::set<int64_t> TileStep::NumbersOfPieces(int iter) const {
@@ -337,10 +341,7 @@ class TileRule : public SketchRule {
   std::vector<Sketch> Offer(const SketchContext& context, const Sketch& sketch, int block) const override {
     if (!WillBeTiled(context, sketch, block)) return {};
     Sketch tiled = sketch;
-    if (auto inside = MakeInsideStep(context, sketch, block); inside != nullptr) tiled.steps.push_back(inside);
-    // Readers move before what they read.
-    if (std::optional<RowNest> rows = RowsBetween(context, sketch, block); rows.has_value())
-      AddRows(context, *std::move(rows), sketch.at(block).pieces_of, tiled);
+    AddInside(context, sketch, block, tiled);
     tiled.steps.push_back(std::make_shared<TileStep>(context, sketch, block));
     tiled.choices.push_back(tiled.steps.back()->label());
     tiled.at(block).fate = SketchBlock::Fate::kTile;

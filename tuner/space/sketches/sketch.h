@@ -125,9 +125,9 @@ std::optional<BlockDot> FindDot(const BlockInfo& block, const Target& target);
 double SpeedOfProducts(const BlockInfo& block, const Target& target, const Machine& machine);
 // The multi-level tile applies and nothing else was decided.
 bool WillBeTiled(const SketchContext& context, const Sketch& sketch, int block);
-// For a block in the pieces of another tiled one: the step that gives it its pieces, to stand between the tile steps of
-// the two; nullptr for any other block (rule_inside.cc).
-std::shared_ptr<const SketchStep> MakeInsideStep(const SketchContext& context, const Sketch& sketch, int block);
+// For a block in the pieces of another tiled one: adds the step that gives it its pieces, to stand between the tile
+// steps of the two, and that of the rows between them; nothing for any other block (rule_inside.cc).
+void AddInside(const SketchContext& context, const Sketch& sketch, int block, Sketch& tiled);
 // The variables of such a block, or of the other one, that are cut into the pieces of both, which are all alike.
 std::set<int> SharedVariables(const SketchContext& context, const Sketch& sketch, int block);
 // A nest of rows: the elementwise block that they are of, and the blocks that are computed row by row in it
@@ -147,8 +147,6 @@ struct RowNest {
 };
 // nullopt: there is no reduction over its rows, or the leader is none.
 std::optional<RowNest> FindRows(const SketchContext& context, const Sketch& sketch, int leader);
-// Of a block in the pieces of another tiled one: the rows between the two, in the same pieces; nullopt: there are none.
-std::optional<RowNest> RowsBetween(const SketchContext& context, const Sketch& sketch, int block);
 // Takes the nest as a step, in the pieces of a tiled block or, with -1, where it is.
 void AddRows(const SketchContext& context, RowNest rows, int in_pieces_of, Sketch& sketch);
 // Vector lanes that suit the extent of a variable: a power of two, at most what the target has.
