@@ -32,8 +32,9 @@ inline constexpr unsigned char kUnwrittenByte = 0xFF;
 enum class Landing : uint8_t { kEarliest, kLatest, kRandom };
 
 struct InterpretOptions {
-  bool double_accumulation =
-      false;                        // all floating arithmetic, and every floating buffer, in double; rounded at the end
+  // All floating arithmetic, and every floating buffer, in double; rounded at the end, and where a cast to a narrower
+  // type says so.
+  bool double_accumulation = false;
   bool check_bounds = true;         // OutOfRange names the buffer, the index and the block
   bool check_uninitialised = true;  // FailedPrecondition when an element is read before it is written, or an output
                                     // element is never written

@@ -143,6 +143,23 @@ def main(A: T.Buffer((1000,), "float32"), B: T.Buffer((1,), "float32")):
             std::vector<double>{1 + 999 * 0x1p-25});
 }
 
+// In double, arithmetic rounds nothing; a cast to a narrower type rounds, as the program says.
+TEST(InterpreterTest, CastsRoundInDoubleToo) {
+  const PrimFunc f = Program(R"(
+@T.prim_func
+def main(A: T.Buffer((1,), "float32"), B: T.Buffer((3,), "float32")):
+    B[0] = T.Cast("float32", T.Cast("bfloat16", A[0]))
+    B[1] = T.Cast("float32", T.Cast("bfloat16", A[0]) * T.Cast("bfloat16", A[0]))
+    B[2] = T.Cast("float32", T.Cast("float64", A[0]))
+)");
+  const float a = 1 + 0x1p-7F + 0x1p-20F, rounded = 1 + 0x1p-7F;
+  std::vector<NdArray> args = {Floats({1}, {a}), NdArray(kFloat32, {3})};
+  ASSERT_TRUE(Interpret(f, args, {.double_accumulation = true}).ok());
+  EXPECT_EQ(args[1].Get(0), rounded);
+  EXPECT_EQ(args[1].Get(1), rounded * rounded) << "a product of bfloat16s is not rounded to one";
+  EXPECT_EQ(args[1].Get(2), a);
+}
+
 TEST(InterpreterTest, GuardsProtectLoadsAndMasksGiveZero) {
   const PrimFunc f = Program(R"(
 @T.prim_func

@@ -101,6 +101,30 @@ TEST(TaskContext, WithoutDescriptorsIsNobodysFault) {
   EXPECT_GE(refused, 6);
 }
 
+// What a level of lower precision makes of a product: the oracle and the interpreter agree on what is rounded.
+TEST(TaskContext, OfOperandsThatAreRounded) {
+  for (const char* type : {"bfloat16", "float16"}) {
+    const std::string workload = absl::StrReplaceAll(R"(
+@T.prim_func
+def main(A: T.Buffer((48, 512), "float32"), B: T.Buffer((512, 32), "TYPE"), C: T.Buffer((48, 32), "float32")):
+    a = T.alloc_buffer((48, 512), "TYPE")
+    for i, k in T.grid(48, 512):
+        with T.block("a"):
+            vi, vk = T.axis.remap("SS", [i, k])
+            a[vi, vk] = T.Cast("TYPE", A[vi, vk])
+    for i, j, k in T.grid(48, 32, 512):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + T.Cast("float32", a[vi, vk]) * T.Cast("float32", B[vk, vj])
+)",
+                                                     {{"TYPE", type}});
+    const Verified right = VerifyOnAllSets(workload, workload);
+    EXPECT_EQ(right.kind, v1::OUTCOME_UNSPECIFIED) << type << ": " << right.detail;
+  }
+}
+
 std::string SoftmaxText(const std::string& shift) {
   return absl::StrReplaceAll(R"(
 @T.prim_func
