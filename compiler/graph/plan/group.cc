@@ -40,6 +40,7 @@ class Grouper {
       Start(n, n);
       Grow(n, /*moving=*/false);
     }
+    for (const int n : anchors) AbsorbBeside(n);
     for (const int n : anchors) {
       if (FindOp(graph_.nodes[n].op)->reduces != Reduces::kNothing)
         Absorb(group_of_[n], graph_.nodes[n].inputs[0], /*moving=*/false);
@@ -129,21 +130,52 @@ class Grouper {
     return std::nullopt;
   }
 
+  // Whether a node of no group makes the value, the group alone reads it, and there is room for the node.
+  bool IsMadeForGroup(int group, int value) const {
+    const int n = uses_.producer[value];
+    return n >= 0 && group_of_[n] < 0 && !uses_.is_output[value] && groups_[group].nodes.size() < kMostInGroup &&
+           std::ranges::all_of(uses_.consumers[value], [&](int consumer) { return group_of_[consumer] == group; });
+  }
+
   // Takes the elementwise producers of a value that the group alone reads; with `moving` also the concatenation or
   // slice that they begin with.
   void Absorb(int group, int value, bool moving) {
+    if (!IsMadeForGroup(group, value)) return;
     const int n = uses_.producer[value];
-    if (n < 0 || groups_[group].nodes.size() >= kMostInGroup || group_of_[n] >= 0 || uses_.is_output[value]) return;
     const std::string& op = graph_.nodes[n].op;
     const bool elementwise = Kind(n) == OpKind::kElementwise;
     if (!elementwise && !(moving && (op == "concat" || op == "slice"))) return;
-    for (const int consumer : uses_.consumers[value]) {
-      if (group_of_[consumer] != group) return;
-    }
     group_of_[n] = group;
     groups_[group].nodes.push_back(n);
     if (!elementwise) return;
     for (const int input : graph_.nodes[n].inputs) Absorb(group, input, moving);
+  }
+
+  // Takes what followers of the anchor read beside its value, where elementwise operators make it of one other value:
+  // a residual that was dequantised, say. The kernel reads that value in its place.
+  void AbsorbBeside(int anchor) {
+    const int group = group_of_[anchor];
+    const std::vector<int> nodes = groups_[group].nodes;
+    for (size_t i = 1; i < nodes.size(); ++i) {
+      const Node& follower = graph_.nodes[nodes[i]];
+      for (const int value : follower.inputs) {
+        if (graph_.type(value).shape == graph_.type(follower.outputs[0]).shape) AbsorbChain(group, value);
+      }
+    }
+  }
+
+  // Takes the elementwise operators behind one another that make a value of the group alone, each of one value beside
+  // constants.
+  void AbsorbChain(int group, int value) {
+    while (IsMadeForGroup(group, value)) {
+      const int n = uses_.producer[value];
+      std::vector<int> reads = graph_.nodes[n].inputs;
+      std::erase_if(reads, [&](int input) { return graph_.values[input].is_constant(); });
+      if (Kind(n) != OpKind::kElementwise || reads.size() != 1) return;
+      group_of_[n] = group;
+      groups_[group].nodes.push_back(n);
+      value = reads[0];
+    }
   }
 
   // Takes the change of layout in front of a convolution of few channels that pads, as networks have it at their input:

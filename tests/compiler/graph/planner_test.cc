@@ -213,6 +213,24 @@ TEST(Planner, AResidualSumGoesToTheLargerProduct) {
   EXPECT_THAT(Steps(Fused(net)), ElementsAre("dense_4x90x6", "dense_4x5x6", "dense_4x5x90_add"));
 }
 
+// A dequantised residual, whose bytes the product of the sum reads in place of its floats.
+TEST(Planner, FollowersTakeWhatIsMadeOfOneValueForThem) {
+  const auto steps = [](bool read_twice, bool of_two) {
+    Net net;
+    const int bytes = net.Op("cast", {net.Input({4, 6})}, {{"to", std::string("uint8")}});
+    net.Output(bytes);
+    int residual = net.Op("cast", {bytes}, {{"to", std::string("float32")}});
+    residual = net.Op("multiply", {residual, of_two ? net.Input({4, 6}) : net.Constant({}, 3)});
+    const int dense = net.Op("dense", {net.Input({4, 8}), net.Constant({8, 6}, 1)});
+    net.Output(net.Op("relu", {net.Op("add", {dense, residual})}));
+    if (read_twice) net.Output(net.Op("exp", {residual}));
+    return Steps(Fused(net));
+  };
+  EXPECT_THAT(steps(false, false), ElementsAre("cast_4x6", "cast_multiply_dense_4x6x8_add_relu"));
+  EXPECT_THAT(steps(true, false), ElementsAre("cast_4x6", "cast_multiply_4x6", "dense_4x6x8_add_relu", "exp_4x6"));
+  EXPECT_THAT(steps(false, true), ElementsAre("cast_4x6", "cast_multiply_4x6", "dense_4x6x8_add_relu"));
+}
+
 TEST(Planner, EqualFunctionsAreOneTask) {
   Net net;
   int x = net.Input({4, 6});
