@@ -51,7 +51,7 @@ double NestModel::WithCold(const NestPlan& plan, const Registers& registers, dou
   for (size_t r = 0; r < reads_.size(); ++r) {
     if (!reads_[r].cold) continue;
     bytes += reads_[r].bytes * ShareOfThread(plan, reads_[r].moves);
-    of_step += registers.vectors_of[r] * target_.vector_bits / 8;
+    of_step += registers.vectors_of[r] * VectorBits(plan) / 8;
   }
   if (bytes == 0) return work;
   double rate = kWithOtherWork * std::min(machine_.memory, machine_.memory_all / threads_);

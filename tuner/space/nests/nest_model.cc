@@ -154,8 +154,13 @@ double NestModel::LoadsOfTiles(double accumulators, size_t read, double down, do
   return (across <= for_right ? across : accumulators) * groups;
 }
 
-double NestModel::ProductCycles(double accumulators) const {
-  const double fma_per_cycle = machine_.fma_per_cycle(target_.vector_bits);
+int NestModel::VectorBits(const NestPlan& plan) const {
+  if (of_lanes() || shape_.dot.has_value()) return target_.vector_bits;
+  return std::clamp(plan.lanes * std::max(32, static_cast<int>(block_.output.type().bits)), 128, target_.vector_bits);
+}
+
+double NestModel::ProductCycles(const NestPlan& plan, double accumulators) const {
+  const double fma_per_cycle = machine_.fma_per_cycle(VectorBits(plan));
   if (shape_.in_tiles()) {
     const TileInstruction& product = *shape_.dot->instruction;
     return std::max(accumulators * product.cycles, product.latency);
@@ -316,7 +321,7 @@ double NestModel::PieceCycles(const NestPlan& plan, size_t variable, Sizes& inne
 NestModel::Core NestModel::CoreOf(const NestPlan& plan, const Sizes& inner, const Registers& registers,
                                   double steps) const {
   const double accumulators = registers.accumulators;
-  const double fma_per_cycle = machine_.fma_per_cycle(target_.vector_bits);
+  const double fma_per_cycle = machine_.fma_per_cycle(VectorBits(plan));
   double loads = registers.loads * steps, shuffles = 0, spills = 0;
   for (size_t r = 0; r < reads_.size() && !of_lanes() && !shape_.in_matrices(); ++r) {
     if (reduce_.empty()) continue;
@@ -338,11 +343,11 @@ NestModel::Core NestModel::CoreOf(const NestPlan& plan, const Sizes& inner, cons
     loads -= registers.loads_of[r] * (steps - steps / body.taps * body.vectors / registers.vectors_of[r]);
     spills += kSpilled * std::max(0.0, over) * steps / body.taps;
   }
-  const double load_rate = machine_.loads_per_cycle(target_.vector_bits) * (shape_.in_tiles() ? 1 : kOfLoads);
+  const double load_rate = machine_.loads_per_cycle(VectorBits(plan)) * (shape_.in_tiles() ? 1 : kOfLoads);
   // The next tiles of straight code begin while the sums of this one wait for each other.
   const double tiles = IsStraight(plan) ? std::max(1.0, kInFlight / (steps * accumulators + loads + accumulators)) : 1;
   const double products =
-      std::max(steps * ProductCycles(accumulators * tiles) / tiles, steps * accumulators / fma_per_cycle);
+      std::max(steps * ProductCycles(plan, accumulators * tiles) / tiles, steps * accumulators / fma_per_cycle);
   return {Both(products + shuffles / fma_per_cycle, loads / load_rate), spills};
 }
 
@@ -359,7 +364,7 @@ double NestModel::StreamCycles(const NestPlan& plan, const Sizes& inner, const R
     stream += bytes / PartOfLine(plan, r, sizes) * sources[r].cycles;
     // Lines that are pushed out of the first cache before the rest of them, or their next reader, is used are loaded
     // again for every load.
-    const double loaded = steps * registers.loads_of[r] * (read.with_vector ? target_.vector_bits / 8 : kLine);
+    const double loaded = steps * registers.loads_of[r] * (read.with_vector ? VectorBits(plan) / 8 : kLine);
     const bool again = read.with_vector ? loaded > 1.5 * bytes && bytes / sources[r].share >
                                                                       kOfFirstCache * static_cast<double>(target_.l1d)
                                         : RowsCollide(read, inner);
@@ -372,7 +377,7 @@ double NestModel::ResultCycles(const NestPlan& plan, const Sizes& inner, double 
   const double results = (of_lanes() ? accumulators * 4 : accumulators) * RowsOfAccumulator();
   double cycles = results * (shape_.epilogue >= 0 ? 2 + 0.6 * epilogue_operations_ : 1.5);
   if (shape_.in_tiles() && shape_.epilogue >= 0) cycles += results * 1.5;  // to memory and back
-  const double written = accumulators * RowsOfAccumulator() * (of_lanes() ? 4 : target_.vector_bits / 8);
+  const double written = accumulators * RowsOfAccumulator() * (of_lanes() ? 4 : VectorBits(plan) / 8);
   double between = stays() ? ThreadBytes(plan) : (output_bytes_ + whole_bytes_) / threads_;
   for (size_t r = 0; r < reads_.size() && !stays(); ++r) {  // the copies of what a piece reads come on top
     if (IsNear(plan, r)) between += reads_[r].region.BoxElements(PieceSizes(plan)) * reads_[r].element;
@@ -406,7 +411,7 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Reg
     cycles += kGatherLanes * accumulators;
   } else if (plan.k_parts > 1) {
     cycles += (parts + 1) * accumulators * 4 +  // set to nothing, then for each block: read, add, write
-              parts * FarSumCycles(plan, accumulators * target_.vector_bits / 8);
+              parts * FarSumCycles(plan, accumulators * VectorBits(plan) / 8);
   }
   return cycles + ResultCycles(plan, inner, accumulators);
 }

@@ -184,7 +184,8 @@ class NestModel {
   // Vectors of memory that one accumulator is.
   double RowsOfAccumulator() const { return shape_.in_tiles() ? static_cast<double>(shape_.dot->rows) : 1; }
   double LoadsOfTiles(double accumulators, size_t read, double down, double across) const;  // vectors, for one step
-  double ProductCycles(double accumulators) const;  // of one step, of all accumulators
+  int VectorBits(const NestPlan& plan) const;                             // of the vectors that hold its lanes
+  double ProductCycles(const NestPlan& plan, double accumulators) const;  // of one step, of all accumulators
 
   // Instructions that a core has begun and not finished, at least.
   static constexpr double kInFlight = 200;
