@@ -407,10 +407,10 @@ TEST(NestModel, VectorsOfOneGroupReadOneElement) {
   EXPECT_LT(GroupedCost(6, 3, 1), 1.5 * GroupedCost(1, 3, 1) / 6) << "a sixth of the work";
 }
 
-// Of 24 channels, the vectors of three begin with a group, those of two begin anywhere.
+// Of 12 channels, the vectors of three begin with a group, those of two begin anywhere.
 TEST(NestModel, TilesThatBeginWithAGroupAreCheaper) {
-  ASSERT_GT(GroupedCost(4, 3, 1), 0);
-  EXPECT_GT(GroupedCost(4, 2, 1), 2 * GroupedCost(4, 3, 1));
+  ASSERT_GT(GroupedCost(8, 3, 1), 0);
+  EXPECT_GT(GroupedCost(8, 2, 1), 2 * GroupedCost(8, 3, 1));
 }
 
 // Of 4 channels, a vector has those of four groups.

@@ -268,23 +268,6 @@ TEST(TileRule, GoesByTheReadsOfTheBlock) {
   EXPECT_TRUE(SketchStart(testing::TwoElementwise(8, 64)).Offer(MakeTileRule(), "B").empty()) << "it does not reduce";
 }
 
-// A vector of the lanes of one group reads one element; a longer one would be put together of several.
-TEST(TileRule, VectorsOfGroupsAreNoLongerThanAGroup) {
-  const auto lanes_of = [](int64_t group, const std::string& target) {
-    const te::Tensor x = te::Placeholder({1, 14, 14, 96}, kFloat32, "x");
-    const te::Tensor w = te::Placeholder({3, 3, group, 96}, kFloat32, "w");
-    const WorkloadInfo info =
-        *AnalyzeWorkload(te::CreatePrimFunc({x, w}, {topi::Conv2d(x, w, {.groups = 96 / group})}, "main"));
-    const BlockInfo& conv = info.blocks[static_cast<size_t>(info.Find("conv2d"))];
-    return LanesFor(*ParseTarget(target), conv, conv.last_iter());
-  };
-  EXPECT_EQ(lanes_of(8, "cpu:x86-64-v4"), 8);
-  EXPECT_EQ(lanes_of(16, "cpu:x86-64-v4"), 16);
-  EXPECT_EQ(lanes_of(24, "cpu:x86-64-v4"), 16) << "three groups of lanes are one of channels";
-  EXPECT_EQ(lanes_of(4, "cpu:x86-64-v4"), 16) << "vectors of four are short";
-  EXPECT_EQ(lanes_of(4, "cpu:x86-64-v3"), 8);
-}
-
 TEST(TileRule, AsksForColdConstantsAPanelAhead) {
   const std::string name = "sketch:pack(C.B),tile(C)";
   PrimFunc func = testing::DenseRelu(64, 256, 64);

@@ -6,6 +6,7 @@
 
 #include "compiler/ir/visit.h"
 #include "tuner/space/nests/draft_costs.h"
+#include "tuner/space/nests/lanes.h"
 
 namespace hone {
 namespace {
@@ -51,18 +52,18 @@ NestModel::NestModel(const NestContext& context, int block, const NestShape& sha
     }
     read.element = access.buffer.type().bytes();
     // All lanes read one element, where they are of one group.
-    const int64_t native = target_.lanes(std::max(32, static_cast<int>(block_.output.type().bits)));
+    const int64_t lanes = LanesFor(target_, block_, vector_iter_);
     if (access.steps.iter == static_cast<int>(vector)) {
       read.period = access.steps.period;
       read.step = access.steps.stride;
-      read.in_vectors = access.elements % native == 0;
+      read.in_vectors = access.elements % lanes == 0;
       for (size_t i = 0; i < block_.iters.size(); ++i) {
         const bool along_k = static_cast<int>(i) == block_.last_reduce_iter();
-        read.in_vectors = read.in_vectors && (along_k || access.strides[i] % native == 0);
+        read.in_vectors = read.in_vectors && (along_k || access.strides[i] % lanes == 0);
       }
     }
     if (access.steps.iter != static_cast<int>(vector)) read.steps = access.steps;
-    read.with_vector = read.moves[vector] && (read.period == 0 || read.period % native != 0);
+    read.with_vector = read.moves[vector] && (read.period == 0 || read.period % lanes != 0);
     read.apart = read.with_vector && access.strides[vector] != 1;
     read.alternates = read.apart && access.affine && std::abs(access.strides[vector]) == 2;
     read.has_panels = std::find(shape_.panels.begin(), shape_.panels.end(), static_cast<int>(r)) != shape_.panels.end();

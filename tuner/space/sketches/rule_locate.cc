@@ -12,6 +12,7 @@
 #include "compiler/support/status_macros.h"
 #include "tuner/space/nests/access_region.h"
 #include "tuner/space/nests/draft_costs.h"
+#include "tuner/space/nests/lanes.h"
 #include "tuner/space/nests/nest_loops.h"
 #include "tuner/space/nests/nest_model.h"
 #include "tuner/space/nests/simple_nest.h"

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/space/nests/lanes.h"
 #include "tuner/space/nests/panels.h"
 #include "tuner/space/sketches/sketch.h"
 

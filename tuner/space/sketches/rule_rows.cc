@@ -19,6 +19,7 @@
 #include "compiler/schedule/primitives/stream.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/nests/draft_costs.h"
+#include "tuner/space/nests/lanes.h"
 #include "tuner/space/nests/nest_loops.h"
 #include "tuner/space/sketches/sketch.h"
 

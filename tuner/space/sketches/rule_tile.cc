@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/nests/draft_costs.h"
+#include "tuner/space/nests/lanes.h"
 #include "tuner/space/nests/nest_builder.h"
 #include "tuner/space/nests/nest_model.h"
 #include "tuner/space/sketches/sketch.h"

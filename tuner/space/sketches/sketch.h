@@ -149,9 +149,6 @@ struct RowNest {
 std::optional<RowNest> FindRows(const SketchContext& context, const Sketch& sketch, int leader);
 // Takes the nest as a step, in the pieces of a tiled block or, with -1, where it is.
 void AddRows(const SketchContext& context, RowNest rows, int in_pieces_of, Sketch& sketch);
-// Vector lanes that suit the extent of a variable: a power of two, at most what the target has, and at most a group's
-// where a read moves by groups of the variable and a shorter vector is still a long one.
-int LanesFor(const Target& target, const BlockInfo& block, int iter);
 // Rules, each in the file of its name: rule_pack.cc and so on.
 std::unique_ptr<SketchRule> MakeDotRule();
 std::unique_ptr<SketchRule> MakePackRule();

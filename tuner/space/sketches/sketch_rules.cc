@@ -1,24 +1,10 @@
 // The list of rules, how they are asked, and what they share.
 #include <algorithm>
-#include <bit>
 
 #include "absl/strings/str_cat.h"
 #include "tuner/space/sketches/sketch.h"
 
 namespace hone {
-namespace {
-
-// Vectors of as many bits are long enough for a group: cores with longer ones start two of them in a cycle, and one
-// that holds elements of several groups is put together by a shuffle a product.
-constexpr int64_t kLeastOfGroup = 256;
-
-// Whether vectors of float16 are multiplied and added as they are. Elsewhere they are widened to float32 first.
-bool ComputesInHalf(const Target& target) {
-  return target.has("avx512fp16") || target.has("fullfp16") || target.has("zvfh");
-}
-
-}  // namespace
-
 bool SketchStep::Plan(std::span<const int64_t>, SketchPlan&) const { return true; }
 std::optional<double> SketchStep::Cost(std::span<const int64_t>, const SketchPlan&) const { return 0; }
 std::string SketchStep::ConstantLayout(const SketchPlan&) const { return ""; }
@@ -78,20 +64,6 @@ std::vector<Sketch> DeriveSketches(const SketchContext& context) {
 bool WillBeTiled(const SketchContext& context, const Sketch& sketch, int block) {
   return sketch.at(block).fate == SketchBlock::Fate::kOpen && IsTileable(context.block(block)) &&
          context.block(block).iters.size() <= kMostIters;
-}
-
-int LanesFor(const Target& target, const BlockInfo& block, int iter) {
-  const bool in_half = block.is_product && block.output.type() == DType::Float(16) && ComputesInHalf(target);
-  const int bits = std::max(in_half ? 16 : 32, static_cast<int>(block.output.type().bits));
-  int most = target.lanes(bits);
-  for (const BlockInfo::Access& read : block.reads) {
-    const int64_t group = read.steps.iter == iter ? read.steps.period : most;
-    if (group < most && std::has_single_bit(static_cast<uint64_t>(group)) && group * bits >= kLeastOfGroup)
-      most = static_cast<int>(group);
-  }
-  int lanes = 1;
-  while (iter >= 0 && lanes < most && lanes < block.extents[static_cast<size_t>(iter)]) lanes *= 2;
-  return lanes;
 }
 
 Choice ChoiceOf(const std::vector<Knob>& knobs, std::span<const int64_t> values) {
