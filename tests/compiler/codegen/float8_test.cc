@@ -28,7 +28,6 @@ std::vector<float> Edges(DType type) {
 }
 
 class Float8 : public ::testing::TestWithParam<DType> {};
-void PrintTo(const DType& type, std::ostream* out) { *out << ToText(type); }
 
 TEST_P(Float8, ConversionsRoundOnceAndBackIsExact) {
   const DType type = GetParam();

@@ -78,6 +78,27 @@ TEST(DraftOfOther, CountsThePiecesThatAreLeft) {
   EXPECT_GT(idle, 0);
 }
 
+// A piece of 96 rows serves 64 as well, and two of them 192. Of 128 rows 32 would be left for the second piece, and one
+// thread would wait for the other.
+TEST(DraftOfOther, PiecesAreAlike) {
+  int drafted = 0;
+  for (const auto& generator : At(96)) {
+    const std::optional<Choice> choice = FitChoice(
+        *generator, {generator->name(), {}, {1, 2, 8}, {"dense.v_i0.pieces", "dense.v_i1.pieces", "dense.v_i0.inner"}});
+    if (!choice.has_value()) continue;
+    const auto drafted_at = [&](int64_t rows) {
+      const auto generators = At(rows);
+      return std::ranges::any_of(generators,
+                                 [&](const auto& here) { return here->DraftOfOther(*generator, *choice).has_value(); });
+    };
+    if (!drafted_at(192)) continue;
+    EXPECT_TRUE(drafted_at(64)) << generator->name();
+    EXPECT_FALSE(drafted_at(128)) << generator->name();
+    ++drafted;
+  }
+  EXPECT_GT(drafted, 0);
+}
+
 TEST(SchedulesBySize, ReadTheConstantInOneLayout) {
   std::vector<std::vector<int64_t>> points;
   for (const int64_t n : {1, 2, 8, 33, 128, 512}) points.push_back({n});

@@ -21,6 +21,8 @@ namespace {
 constexpr int64_t kMostPieces = 1024;  // of one variable
 // With more rows than these the products take longer than the panels take to come.
 constexpr int64_t kMostRowsOfStreams = 4;
+// Beyond this times an even share a thread waits for another.
+constexpr double kUneven = 1.1;
 
 class TileStep : public SketchStep {
  public:
@@ -307,6 +309,10 @@ std::optional<std::vector<int64_t>> TileStep::ValuesLike(const SketchStep& other
     const size_t i = static_cast<size_t>(cut.iter);
     const int64_t in_piece = plan.inner[i] * plan.steps[i], pieces = (extent(cut.iter) + in_piece - 1) / in_piece;
     all_pieces *= pieces;
+    // All pieces but the last are whole ones: what is drafted here, with pieces alike, is another schedule where little
+    // is left for the last.
+    const int64_t tiles = (extent(cut.iter) + plan.inner[i] - 1) / plan.inner[i], alike = (tiles + pieces - 1) / pieces;
+    if (pieces > 1 && static_cast<double>(plan.steps[i]) > kUneven * static_cast<double>(alike)) return std::nullopt;
     if (cut.inner_knob >= 0) own[static_cast<size_t>(cut.inner_knob)] = plan.inner[i];
     if (cut.pieces_knob >= 0) own[static_cast<size_t>(cut.pieces_knob)] = pieces;
     const bool can_say = (cut.inner_knob >= 0 || plan.inner[i] == (cut.iter == n_ ? lanes_ : 1)) &&
