@@ -44,7 +44,7 @@ class Generator {
 
   // Of a function with symbolic sizes at one of them. `other` is a generator of it at another: what a schedule that it
   // builds of `choice` takes by the analytic model where it is used here, its tiles as they are and as many of them as
-  // the extents ask for (ForAllSizes of trace_edit.h). nullopt: it is of another form.
+  // the extents ask for (ForAllSizes of trace_edit.h). nullopt: it is of another form, or its pieces are not alike.
   virtual std::optional<double> DraftOfOther(const Generator& other, const Choice& choice) const;
   // How the constants lie that the schedule reads: of equal texts they are the same copies, whichever generator of the
   // function it is and at which of its sizes. "": as they came.
