@@ -413,6 +413,18 @@ TEST(NestModel, TilesThatBeginWithAGroupAreCheaper) {
   EXPECT_GT(GroupedCost(8, 2, 1), 2 * GroupedCost(8, 3, 1));
 }
 
+// A core whose multiply-adds are known of its whole vectors alone has a draft of what fills half of one.
+TEST(NestModel, HalfAVectorHasADraft) {
+  const WorkloadInfo info = *AnalyzeWorkload(testing::Matmul(16, 4, 64));
+  const Target target = *ParseTarget("cpu:spacemit-x60");
+  NestPlan plan;
+  plan.lanes = 4;
+  plan.inner[0] = plan.inner[1] = plan.steps[0] = 4;
+  const std::optional<double> us = NestModel({&info, target, UsualMachine(target), 1}, 0, {}).Cost(plan);
+  ASSERT_TRUE(us.has_value());
+  EXPECT_LT(*us, 1e3);
+}
+
 // Of 4 channels, a vector has those of four groups.
 TEST(NestModel, ChannelsOfAGroupInStraightCodeShareVectors) {
   ASSERT_GT(GroupedCost(24, 1, 4), 0);

@@ -157,7 +157,9 @@ double NestModel::LoadsOfTiles(double accumulators, size_t read, double down, do
 
 int NestModel::VectorBits(const NestPlan& plan) const {
   if (of_lanes() || shape_.dot.has_value()) return target_.vector_bits;
-  return std::clamp(plan.lanes * std::max(32, static_cast<int>(block_.output.type().bits)), 128, target_.vector_bits);
+  const int needed = plan.lanes * std::max(32, static_cast<int>(block_.output.type().bits));
+  const int bits = std::min(std::max(needed, 128), target_.vector_bits);
+  return machine_.fma_per_cycle(bits) > 0 ? bits : target_.vector_bits;  // of some cores one width alone is known
 }
 
 double NestModel::ProductCycles(const NestPlan& plan, double accumulators) const {
