@@ -407,7 +407,7 @@ TEST(WarpProducts, FragmentsAreLoadedWithoutBankConflicts) {
     const bool of_results = count.statement.find("local") != std::string::npos;
     std::printf("%6lld requests, %6lld turns, %6lld at least: %.100s\n", static_cast<long long>(count.requests),
                 static_cast<long long>(count.turns), static_cast<long long>(count.least), count.statement.c_str());
-    if (!of_results) EXPECT_EQ(count.conflicts(), 0);
+    if (!of_results) { EXPECT_EQ(count.conflicts(), 0); }
     loads += count.statement.find("ldmatrix") != std::string::npos ? 1 : 0;
   }
   EXPECT_GT(loads, 0);
