@@ -99,7 +99,7 @@ absl::StatusOr<int> Compiler::Node(const Cast& n, DType type) {
   const int dst = NewSlots(to.lanes);
   if (from.is_float() && to.is_float()) {
     // To a wider type nothing is lost. What narrows rounds to the type it names, in double too.
-    const bool widens = type.bits == 64 || type.bits > from.bits || type == from;
+    const bool widens = type.bits > from.bits || type == from;
     Emit(widens ? Op::kMove : Op::kRound, to.lanes, dst, a, 0, TypeIndex(type));
   } else if (from.is_float()) {
     Emit(to.is_bool() ? Op::kFloatToBool : Op::kFloatToInt, to.lanes, dst, a, 0, TypeIndex(to));

@@ -85,6 +85,11 @@ class Grouper {
     groups_.push_back({{node}, anchor});
   }
 
+  void Add(int node, int group) {
+    group_of_[node] = group;
+    groups_[group].nodes.push_back(node);
+  }
+
   // Whether a node may follow inside a group whose value has this shape.
   bool MayFollow(int n, const std::vector<int64_t>& shape, bool moving) const {
     const Node& node = graph_.nodes[n];
@@ -101,10 +106,7 @@ class Grouper {
     while (group.nodes.size() < kMostInGroup) {
       const std::optional<std::vector<int>> taken = NextSegment(value, moving);
       if (!taken.has_value()) return;
-      for (const int n : *taken) {
-        group_of_[n] = group_of_[from];
-        group.nodes.push_back(n);
-      }
+      for (const int n : *taken) Add(n, group_of_[from]);
       value = graph_.nodes[taken->back()].outputs[0];
     }
   }
@@ -145,8 +147,7 @@ class Grouper {
     const std::string& op = graph_.nodes[n].op;
     const bool elementwise = Kind(n) == OpKind::kElementwise;
     if (!elementwise && !(moving && (op == "concat" || op == "slice"))) return;
-    group_of_[n] = group;
-    groups_[group].nodes.push_back(n);
+    Add(n, group);
     if (!elementwise) return;
     for (const int input : graph_.nodes[n].inputs) Absorb(group, input, moving);
   }
@@ -172,8 +173,7 @@ class Grouper {
       std::vector<int> reads = graph_.nodes[n].inputs;
       std::erase_if(reads, [&](int input) { return graph_.values[input].is_constant(); });
       if (Kind(n) != OpKind::kElementwise || reads.size() != 1) return;
-      group_of_[n] = group;
-      groups_[group].nodes.push_back(n);
+      Add(n, group);
       value = reads[0];
     }
   }
@@ -187,12 +187,11 @@ class Grouper {
     const std::vector<int64_t> pads = IntsAttr(node.attrs, "pads");
     const bool copies = std::any_of(pads.begin(), pads.end(), [](int64_t pad) { return pad > 0; });
     const int value = node.inputs[0], n = uses_.producer[value];
-    if (!copies || n < 0 || group_of_[n] >= 0 || graph_.nodes[n].op != "transpose" || uses_.is_output[value] ||
-        uses_.consumers[value].size() != 1 || graph_.type(value).shape.back() > kFewChannels) {
+    if (!copies || n < 0 || group_of_[n] >= 0 || graph_.nodes[n].op != "transpose" || !IsReadOnce(value) ||
+        graph_.type(value).shape.back() > kFewChannels) {
       return;
     }
-    group_of_[n] = group_of_[conv];
-    groups_[group_of_[n]].nodes.push_back(n);
+    Add(n, group_of_[conv]);
   }
 
   // Takes the group of a depthwise convolution into that of the product that alone reads its pixels as rows (a
@@ -285,12 +284,8 @@ class Grouper {
   void AbsorbSlices(int reader) {
     for (const int value : graph_.nodes[reader].inputs) {
       const int n = uses_.producer[value];
-      if (n < 0 || group_of_[n] >= 0 || graph_.nodes[n].op != "slice" || uses_.is_output[value] ||
-          uses_.consumers[value].size() != 1) {
-        continue;
-      }
-      group_of_[n] = group_of_[reader];
-      groups_[group_of_[n]].nodes.push_back(n);
+      if (n < 0 || group_of_[n] >= 0 || graph_.nodes[n].op != "slice" || !IsReadOnce(value)) continue;
+      Add(n, group_of_[reader]);
     }
   }
 

@@ -41,6 +41,7 @@ NestModel::NestModel(const NestContext& context, int block, const NestShape& sha
       threads_(context.threads),
       vector_iter_(block_.last_iter()) {
   const size_t vector = static_cast<size_t>(of_lanes() ? shape_.along : vector_iter_);
+  const int64_t lanes = LanesFor(target_, block_, static_cast<int>(vector));
   for (size_t r = 0; r < std::min(block_.reads.size(), kMostReads); ++r) {
     const BlockInfo::Access& access = block_.reads[r];
     Read read{AccessRegion(block_, access)};
@@ -52,7 +53,6 @@ NestModel::NestModel(const NestContext& context, int block, const NestShape& sha
     }
     read.element = access.buffer.type().bytes();
     // All lanes read one element, where they are of one group.
-    const int64_t lanes = LanesFor(target_, block_, vector_iter_);
     if (access.steps.iter == static_cast<int>(vector)) {
       read.period = access.steps.period;
       read.step = access.steps.stride;

@@ -57,6 +57,11 @@ class TileStep : public SketchStep {
     int inner_knob = -1, pieces_knob = -1;
   };
   int64_t extent(int iter) const { return info_.extents[static_cast<size_t>(iter)]; }
+  // Tiles of a variable in each of so many pieces, which are alike but for the last.
+  int64_t TilesOfPiece(int iter, int64_t inner, int64_t pieces) const {
+    const int64_t tiles = (extent(iter) + inner - 1) / inner;
+    return (tiles + pieces - 1) / pieces;
+  }
   const std::string& name_of(int iter) const { return info_.iters[static_cast<size_t>(iter)].var.name(); }
   void FindVariables();
   void MakeKnobs();
@@ -269,9 +274,8 @@ bool TileStep::Plan(std::span<const int64_t> values, SketchPlan& plans) const {
       if (plan.pieces[i] > 1 && plan.steps[i] * plan.inner[i] != plan.piece[i]) return false;
       continue;
     }
-    const int64_t tiles = (extent(cut.iter) + plan.inner[i] - 1) / plan.inner[i];
     plan.pieces[i] = value(cut.pieces_knob, 1);
-    plan.steps[i] = (tiles + plan.pieces[i] - 1) / plan.pieces[i];
+    plan.steps[i] = TilesOfPiece(cut.iter, plan.inner[i], plan.pieces[i]);
   }
   plan.k_parts =
       shape_.cut == ReductionCut::kLanes ? LanesFor(context_.target, info_, shape_.along) : value(k_parts_knob_, 1);
@@ -311,8 +315,8 @@ std::optional<std::vector<int64_t>> TileStep::ValuesLike(const SketchStep& other
     all_pieces *= pieces;
     // All pieces but the last are whole ones: what is drafted here, with pieces alike, is another schedule where little
     // is left for the last.
-    const int64_t tiles = (extent(cut.iter) + plan.inner[i] - 1) / plan.inner[i], alike = (tiles + pieces - 1) / pieces;
-    if (pieces > 1 && static_cast<double>(plan.steps[i]) > kUneven * static_cast<double>(alike)) return std::nullopt;
+    const auto alike = static_cast<double>(TilesOfPiece(cut.iter, plan.inner[i], pieces));
+    if (pieces > 1 && static_cast<double>(plan.steps[i]) > kUneven * alike) return std::nullopt;
     if (cut.inner_knob >= 0) own[static_cast<size_t>(cut.inner_knob)] = plan.inner[i];
     if (cut.pieces_knob >= 0) own[static_cast<size_t>(cut.pieces_knob)] = pieces;
     const bool can_say = (cut.inner_knob >= 0 || plan.inner[i] == (cut.iter == n_ ? lanes_ : 1)) &&

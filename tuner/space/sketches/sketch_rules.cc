@@ -5,6 +5,7 @@
 #include "tuner/space/sketches/sketch.h"
 
 namespace hone {
+
 bool SketchStep::Plan(std::span<const int64_t>, SketchPlan&) const { return true; }
 std::optional<double> SketchStep::Cost(std::span<const int64_t>, const SketchPlan&) const { return 0; }
 std::string SketchStep::ConstantLayout(const SketchPlan&) const { return ""; }
