@@ -15,9 +15,10 @@
 #include <set>
 #include <string>
 #include <tuple>
-#include <unordered_map>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "tuner/dispatch/dispatcher.h"
 #include "tuner/dispatch/record_checks.h"
 #include "tuner/dispatch/state/build_table.h"
@@ -335,7 +336,7 @@ class Dispatcher::Impl {
   FleetIndex fleet{touched};
   MapById<Job> jobs;
   std::map<std::pair<uint64_t, std::string>, uint64_t> job_by_request;  // by tenant; of this process' life
-  std::unordered_map<uint64_t, uint64_t> job_by_task;
+  absl::flat_hash_map<uint64_t, uint64_t> job_by_task;
   struct TenantJobs {
     std::set<uint64_t> jobs;
     int open_jobs = 0, open_tasks = 0;  // whose last commit is not on its way
@@ -346,14 +347,14 @@ class Dispatcher::Impl {
   TenantAccounts accounts{options.tenant_weights};
   std::map<uint64_t, ByCharge> asking;  // by tenant, none empty: jobs that may want candidates, least charged first
   std::map<TuningKey, KeyState> keys;
-  std::unordered_map<uint64_t, KeyState*> key_by_number;
+  absl::flat_hash_map<uint64_t, KeyState*> key_by_number;
   std::map<uint64_t, KeyState*> key_by_search;
   std::map<uint64_t, std::set<uint64_t>> awaiting_history;  // by key: workers with results that cannot be judged yet
   LeaseTable leases{touched};
   BuildTable builds{touched};
   MapById<Worker> workers;
-  std::unordered_map<std::string, uint64_t> worker_by_session;
-  std::unordered_map<ReplyTo, uint64_t> worker_by_call;
+  absl::flat_hash_map<std::string, uint64_t> worker_by_session;
+  absl::flat_hash_map<ReplyTo, uint64_t> worker_by_call;
   std::set<std::tuple<uint64_t, std::string, uint64_t>> workers_by_name;  // tenant, name, worker
   struct LostWorker {
     uint64_t tenant = kLocalTenant;
@@ -372,9 +373,9 @@ class Dispatcher::Impl {
   };
   std::map<std::string, UsedWorkload> workloads;  // by hash
   std::map<uint64_t, std::vector<std::function<void()>>> after_commit;
-  std::set<LeaseToken> becoming_durable;  // results accepted, commit under way: not to be acked yet
-  std::string utc;                        // of the latest Sync
-  mutable DispatchCounters counters;      // also of what is looked at and left as it is
+  absl::flat_hash_set<LeaseToken> becoming_durable;  // results accepted, commit under way: not to be acked yet
+  std::string utc;                                   // of the latest Sync
+  mutable DispatchCounters counters;                 // also of what is looked at and left as it is
   bool shutting_down = false;
 };
 

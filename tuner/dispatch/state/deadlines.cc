@@ -32,16 +32,20 @@ Micros Deadlines::Get(Of kind, uint64_t id) const {
 
 std::vector<Deadlines::Subject> Deadlines::Due(Micros now) {
   std::vector<Subject> due;
+  std::vector<std::pair<Micros, Subject>> put_off;
   for (auto next = order_.begin(); next != order_.end() && next->first <= now;) {
-    const auto [place, subject] = *next++;
+    const Subject subject = next->second;
     Deadline& deadline = of_.at(subject);
     if (deadline.due <= now) {
       due.push_back(subject);
+      ++next;
       continue;
     }
-    Replace(order_, {place, subject}, {deadline.due, subject});
     deadline.place = deadline.due;
+    put_off.emplace_back(deadline.place, subject);
+    next = order_.erase(next);
   }
+  order_.insert(put_off.begin(), put_off.end());
   return due;
 }
 

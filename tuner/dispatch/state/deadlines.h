@@ -5,12 +5,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <limits>
-#include <set>
-#include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
 
 #include "tuner/dispatch/events/events.h"
 
@@ -30,17 +30,12 @@ class Deadlines {
   size_t size() const { return order_.size(); }
 
  private:
-  struct Hash {
-    size_t operator()(const Subject& subject) const {
-      return std::hash<uint64_t>()(subject.second * 8 + static_cast<uint64_t>(subject.first));
-    }
-  };
   struct Deadline {
     Micros due = 0;
     Micros place = 0;  // in the order: when it is looked at, not after it is due
   };
-  std::unordered_map<Subject, Deadline, Hash> of_;
-  std::set<std::pair<Micros, Subject>> order_;  // by place
+  absl::flat_hash_map<Subject, Deadline> of_;
+  absl::btree_set<std::pair<Micros, Subject>> order_;  // by place
 };
 
 }  // namespace hone

@@ -248,11 +248,13 @@ void FleetIndex::FileJob(uint64_t id, const JobKind& kind, const JobStanding& st
   if (found != jobs_.end() && found->second.pool->kind != kind) DropJob(id);
   FiledJob& job = jobs_[id];
   const bool fresh = job.pool == nullptr;
-  if (fresh) job.pool = &PoolFor(kind);
+  if (fresh) {
+    job.pool = &PoolFor(kind);
+    job.pool->members.insert(id);
+  }
   if (!fresh && job.standing == standing) return;
   const JobStanding before = fresh ? JobStanding{} : job.standing;
   job.standing = standing;
-  job.pool->members.insert(id);
   // An order that the change leaves as it was is not touched: most changes are of one.
   const auto move = [&](ByCharge& order, bool was, double from, bool is, double to) {
     if (was == is && (!is || from == to)) return;

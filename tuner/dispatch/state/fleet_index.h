@@ -12,10 +12,11 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "absl/container/btree_set.h"
+#include "absl/container/node_hash_map.h"
 #include "database/store/rows.h"
 #include "hone/v1/tune.pb.h"
 #include "tuner/dispatch/state/touched.h"
@@ -82,7 +83,7 @@ struct TenantCharge {
   bool operator==(const TenantCharge&) const = default;
 };
 
-using ByCharge = std::set<std::pair<double, uint64_t>>;
+using ByCharge = absl::btree_set<std::pair<double, uint64_t>>;
 struct JobPool;
 // Of one tenant, what a pool of workers fits.
 struct TenantInPool {
@@ -181,9 +182,9 @@ class FleetIndex {
   Touched& touched_;
   std::map<WorkerKind, std::unique_ptr<WorkerPool>> worker_pools_;
   std::map<JobKind, std::unique_ptr<JobPool>> job_pools_;
-  std::map<uint64_t, BuilderSet> builders_;            // by tenant: as many as there are tenants
-  std::unordered_map<uint64_t, FiledWorker> workers_;  // looked up, never gone through
-  std::unordered_map<uint64_t, FiledJob> jobs_;
+  std::map<uint64_t, BuilderSet> builders_;             // by tenant: as many as there are tenants
+  absl::node_hash_map<uint64_t, FiledWorker> workers_;  // looked up, never gone through
+  absl::node_hash_map<uint64_t, FiledJob> jobs_;
   std::map<uint64_t, ByCharge> by_charge_;      // by tenant, none empty: the open jobs
   std::map<uint64_t, TenantCharge> charge_of_;  // of every tenant that has had a job: as many as there are
   std::set<uint64_t> changed_tenants_;

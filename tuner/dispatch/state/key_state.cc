@@ -17,21 +17,22 @@ void KeyState::Load(const KeyHistory& history, const DispatchOptions& options) {
       claimed.emplace(history.best_claimed && trial.trace == history.best_trace ? 0 : trial.median_us, trial.trace);
       continue;
     }
-    AddKnown(trial.trace);
-    const Reporter who = ReporterFromText(trial.worker);
+    OfTrace& of_trace = Entry(trial.trace);
+    of_trace.known = true;
+    const Claim claim{.who = ReporterFromText(trial.worker), .trace = of_trace.text.get(), .us = trial.median_us};
     if (trial.kind == v1::OUTCOME_OK && !trial.worker.empty()) {
-      SetMeasuredBy(trial.trace, who);
-      Entry(trial.trace).measured_before = true;
-      NoteFastest({.who = who, .trace = trial.trace, .us = trial.median_us});
+      SetMeasuredBy(of_trace, claim.who);
+      of_trace.measured_before = true;
+      NoteFastest(claim);
     }
     // In doubt when the last job ended, or the daemon.
     const bool in_doubt = has_best && trial.kind == v1::OUTCOME_OK && trial.trace != history.best_trace &&
                           trial.median_us * options.disagreement < history.best_us;
     if (in_doubt) {
-      SetTime(trial.trace, trial.median_us);
-      doubted_.push_back({.who = who, .trace = trial.trace, .us = trial.median_us});
+      SetTime(of_trace, trial.median_us);
+      doubted_.push_back(claim);
     } else {
-      Observe(trial.trace, trial.kind, trial.median_us, 0, options);
+      Observe(of_trace, trial.kind, trial.median_us, 0, options);
     }
   }
   for (const auto& [us, trace] : claimed) {
@@ -55,15 +56,20 @@ void KeyState::Load(const KeyHistory& history, const DispatchOptions& options) {
 
 void KeyState::Observe(const std::string& trace, v1::OutcomeKind kind, double median_us, double seconds,
                        const DispatchOptions& options) {
+  Observe(Entry(trace), kind, median_us, seconds, options);
+}
+
+void KeyState::Observe(OfTrace& of_trace, v1::OutcomeKind kind, double median_us, double seconds,
+                       const DispatchOptions& options) {
   ++trials_since_gain_;
   ++results_since_duel;
   if (kind == v1::OUTCOME_OK) {
     ++verified_;
-    SetTime(trace, median_us);
+    SetTime(of_trace, median_us);
     if (fastest_us_ == 0 || median_us < fastest_us_ * (1 - options.stall_gain)) trials_since_gain_ = 0;
     if (fastest_us_ == 0 || median_us < fastest_us_) fastest_us_ = median_us;
   }
-  log_->Append({Entry(trace).text, kind, median_us});
+  log_->Append({of_trace.text, kind, median_us});
   ++observed_;
   if (seconds > 0) seconds_per_trial_ = seconds_per_trial_ == 0 ? seconds : 0.9 * seconds_per_trial_ + 0.1 * seconds;
   if (++in_round_ >= (round_size > 0 ? round_size : options.batch)) {
@@ -72,8 +78,7 @@ void KeyState::Observe(const std::string& trace, v1::OutcomeKind kind, double me
   }
 }
 
-void KeyState::SetTime(const std::string& trace, double us) {
-  OfTrace& of_trace = Entry(trace);
+void KeyState::SetTime(OfTrace& of_trace, double us) {
   if (of_trace.us.has_value()) challengers_.erase({*of_trace.us, of_trace.text.get()});
   of_trace.us = us;
   if (!of_trace.duelled) challengers_.insert({us, of_trace.text.get()});
@@ -81,31 +86,32 @@ void KeyState::SetTime(const std::string& trace, double us) {
 
 void KeyState::ObserveTime(const std::string& trace, const Reporter& who, double median_us, double seconds,
                            const DispatchOptions& options) {
-  SetMeasuredBy(trace, who);
-  const Claim claim{.who = who, .trace = trace, .us = median_us, .seconds = seconds};
+  OfTrace& of_trace = Entry(trace);
+  SetMeasuredBy(of_trace, who);
+  const Claim claim{.who = who, .trace = of_trace.text.get(), .us = median_us, .seconds = seconds};
   if (InDoubt(claim, options)) {
-    SetTime(trace, median_us);
+    SetTime(of_trace, median_us);
     doubted_.push_back(claim);
     ++results_since_duel;
   } else {
-    Observe(trace, v1::OUTCOME_OK, median_us, seconds, options);
+    Observe(of_trace, v1::OUTCOME_OK, median_us, seconds, options);
   }
   NoteFastest(claim);
   EndDoubts(options);
 }
 
 void KeyState::NoteFastest(const Claim& claim) {
-  std::vector<Claim> all = std::exchange(fastest_, {});
-  all.push_back(claim);
-  std::ranges::stable_sort(all, {}, &Claim::us);
-  fastest_.push_back(all.front());
-  const Reporter least = all.front().who;
-  const auto add_first = [&](auto is_other) {
-    const auto found = std::ranges::find_if(all, [&](const Claim& c) { return is_other(c.who); });
-    if (found != all.end()) fastest_.push_back(*found);
+  fastest_.insert(std::ranges::upper_bound(fastest_, claim.us, {}, &Claim::us), claim);
+  const Reporter& least = fastest_.front().who;
+  bool has_principal = false, has_worker = false;  // another than that of the least
+  const auto adds_nothing = [&](const Claim& c) {
+    const bool principal = IsOtherPrincipal(c.who, least), worker = c.who.worker != least.worker;
+    const bool adds = (principal && !has_principal) || (worker && !has_worker);
+    has_principal |= principal;
+    has_worker |= worker;
+    return !adds;
   };
-  add_first([&](const Reporter& who) { return IsOtherPrincipal(who, least); });
-  add_first([&](const Reporter& who) { return who.worker != least.worker; });
+  fastest_.erase(std::remove_if(fastest_.begin() + 1, fastest_.end(), adds_nothing), fastest_.end());
 }
 
 const KeyState::Claim* KeyState::FastestOfOthers(const Reporter& who) const {
@@ -131,11 +137,11 @@ void KeyState::EndDoubts(const DispatchOptions& options) {
       std::ranges::stable_partition(doubted_, [&](const Claim& claim) { return InDoubt(claim, options); });
   const std::vector<Claim> believed(ended.begin(), ended.end());
   doubted_.erase(ended.begin(), ended.end());
-  for (const Claim& claim : believed) Observe(claim.trace, v1::OUTCOME_OK, claim.us, claim.seconds, options);
+  for (const Claim& claim : believed) Observe(*claim.trace, v1::OUTCOME_OK, claim.us, claim.seconds, options);
 }
 
 void KeyState::EndDoubt(const std::string& trace, const DispatchOptions& options) {
-  const auto found = std::ranges::find(doubted_, trace, &Claim::trace);
+  const auto found = std::ranges::find_if(doubted_, [&](const Claim& claim) { return *claim.trace == trace; });
   if (found == doubted_.end()) return;
   const Claim claim = *found;
   doubted_.erase(found);
@@ -162,8 +168,8 @@ KeyState::OfTrace& KeyState::Entry(const std::string& trace) {
   return traces_.try_emplace(*text, OfTrace{.text = text}).first->second;
 }
 
-void KeyState::SetMeasuredBy(const std::string& trace, const Reporter& who) {
-  Entry(trace).measured_by = &*reporters_.insert(who).first;
+void KeyState::SetMeasuredBy(OfTrace& of_trace, const Reporter& who) {
+  of_trace.measured_by = &*reporters_.insert(who).first;
 }
 
 void KeyState::Crown(const std::string& trace, uint64_t record, double us) {

@@ -8,9 +8,10 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "database/store/rows.h"
 #include "tuner/dispatch/events/observation_log.h"
 #include "tuner/dispatch/events/options.h"
@@ -118,28 +119,30 @@ class KeyState {
     bool operator<(const Challenges& other) const { return us != other.us ? us < other.us : *trace < *other.trace; }
   };
   const OfTrace& Of(const std::string& trace) const;
-  OfTrace& Entry(const std::string& trace);  // which is new where the trace was not known
-  void SetMeasuredBy(const std::string& trace, const Reporter& who);
+  OfTrace& Entry(const std::string& trace);  // which is new where the trace was not known; until the next one
+  void SetMeasuredBy(OfTrace& of_trace, const Reporter& who);
   struct Claim {
     Reporter who;
-    std::string trace;
+    const std::string* trace = nullptr;  // of OfTrace
     double us = 0, seconds = 0;
   };
   bool InDoubt(const Claim& claim, const DispatchOptions& options) const;
   const Claim* FastestOfOthers(const Reporter& who) const;  // nullptr: nobody else measures this key
   void NoteFastest(const Claim& claim);
-  void SetTime(const std::string& trace, double us);
+  void SetTime(OfTrace& of_trace, double us);
+  void Observe(OfTrace& of_trace, v1::OutcomeKind kind, double median_us, double seconds,
+               const DispatchOptions& options);
 
   TuningKey key_;
   bool loaded_ = false;
-  std::unordered_map<std::string_view, OfTrace> traces_;  // by their texts, which are those of OfTrace
-  std::set<Reporter> reporters_;                          // who measured any
-  std::set<Challenges> challengers_;                      // verified and not duelled, fastest first
+  absl::flat_hash_map<std::string_view, OfTrace> traces_;  // by their texts, which are those of OfTrace
+  std::set<Reporter> reporters_;                           // who measured any
+  absl::btree_set<Challenges> challengers_;                // verified and not duelled, fastest first
   std::shared_ptr<ObservationLog> log_ = std::make_shared<ObservationLog>();
   int observed_ = 0;
   std::vector<std::string> claims_;
   std::vector<Claim> doubted_;
-  // The least time there is, the least of another principal than its, the least of another worker; in that order.
+  // The least time there is, the least of another principal than its, the least of another worker; fastest first.
   std::vector<Claim> fastest_;
   int64_t verified_ = 0;
   double fastest_us_ = 0;  // of all verified: what a gain is measured against

@@ -6,9 +6,10 @@
 #include <map>
 #include <set>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "absl/container/node_hash_map.h"
 #include "database/store/rows.h"
 #include "tuner/dispatch/events/events.h"
 #include "tuner/dispatch/events/reporter.h"
@@ -52,6 +53,10 @@ struct LeaseToken {
   uint32_t attempt = 0;
   uint64_t epoch = 0;
   auto operator<=>(const LeaseToken&) const = default;
+  template <class H>
+  friend H AbslHashValue(H hash, const LeaseToken& token) {
+    return H::combine(std::move(hash), token.trial, token.attempt, token.epoch);
+  }
 };
 // A lease as a report names it: `secret` is what the reporter shows, which may be wrong.
 struct ReportedLease {
@@ -87,7 +92,7 @@ class LeaseTable {
   Trial& AddQueued(Trial trial, bool in_front);
   Trial& AddOrphan(Trial trial, Micros until);
   Trial* Find(uint64_t id);
-  const std::unordered_map<uint64_t, Trial>& trials() const { return trials_; }
+  const absl::node_hash_map<uint64_t, Trial>& trials() const { return trials_; }
 
   void Lend(Trial& trial, uint64_t worker, uint64_t epoch);   // queued -> lent: attempt rises
   void Adopt(Trial& trial, uint64_t worker);                  // orphan -> lent, same token
@@ -110,10 +115,10 @@ class LeaseTable {
 
   Touched& touched_;
   // Looked up far more often than gone through, and never gone through to decide anything: their order is any.
-  std::unordered_map<uint64_t, Trial> trials_;
-  std::unordered_map<uint64_t, SortedIds> held_;  // by worker
-  std::unordered_map<uint64_t, OfJob> of_job_;
-  std::unordered_map<uint64_t, OfKey> of_key_;
+  absl::node_hash_map<uint64_t, Trial> trials_;
+  absl::node_hash_map<uint64_t, SortedIds> held_;  // by worker
+  absl::node_hash_map<uint64_t, OfJob> of_job_;
+  absl::node_hash_map<uint64_t, OfKey> of_key_;
   std::map<uint64_t, int> lent_of_;  // by tenant, none 0
 };
 
