@@ -57,15 +57,11 @@ absl::StatusOr<Generated> Generate(const std::vector<Kernel>& kernels, const Tar
   out.module->setTargetTriple(out.machine->getTargetTriple().str());
   out.module->setDataLayout(out.machine->createDataLayout());
   for (const Kernel& kernel : kernels) {
-    LowerOptions lower_options = lower;
-    lower_options.features.assign(target.features.begin(), target.features.end());
-    lower_options.vector_bits = target.vector_bits;
-    lower_options.masked_bits = target.masked_bits();
-    absl::StatusOr<LoweredFunc> lowered = Lower(*kernel.func, lower_options);
+    absl::StatusOr<LoweredFunc> lowered = Lower(*kernel.func, lower);
     if (!lowered.ok()) return Annotate(lowered.status(), absl::StrCat("lowering ", kernel.func->name));
     EmitOptions options = emit;
     options.symbol = kernel.symbol;
-    options.features = lower_options.features;
+    options.features = lower.features;
     EmitKernel(*lowered, options, *out.module);
     out.lowered.push_back(*std::move(lowered));
   }
@@ -171,25 +167,29 @@ absl::StatusOr<CompiledKernel> Compile(const ScheduledProgram& program, const Ta
 
 absl::StatusOr<CompiledKernel> CompileKernel(const ScheduledProgram& program, const Target& target,
                                              const CompileOptions& options) {
-  return Compile(program, target, options, LowerOptions{}, ScheduledCode(options));
+  return Compile(program, target, options, LowerOptionsFor(target), ScheduledCode(options));
 }
 
 absl::StatusOr<CompiledKernel> CompilePlain(const PrimFunc& func, const Target& target, const CompileOptions& options) {
-  return Compile(ScheduledProgram{func, {}}, target, options, LowerOptions{.plain = true},
+  LowerOptions lower = LowerOptionsFor(target);
+  lower.plain = true;
+  return Compile(ScheduledProgram{func, {}}, target, options, lower,
                  EmitOptions{.contract = false, .precise = true, .serial = options.threads <= 1});
 }
 
 absl::StatusOr<std::string> CompileToAssembly(const ScheduledProgram& program, const Target& target,
                                               const CompileOptions& options) {
-  HONE_ASSIGN_OR_RETURN(const Generated generated, Generate(KernelsOf(program, options.symbol), target, LowerOptions{},
-                                                            ScheduledCode(options), options.optimize));
+  HONE_ASSIGN_OR_RETURN(const Generated generated,
+                        Generate(KernelsOf(program, options.symbol), target, LowerOptionsFor(target),
+                                 ScheduledCode(options), options.optimize));
   return EmitAssembly(*generated.module, *generated.machine);
 }
 
 absl::StatusOr<std::string> CompileToLlvmIr(const ScheduledProgram& program, const Target& target,
                                             const CompileOptions& options) {
-  HONE_ASSIGN_OR_RETURN(const Generated generated, Generate(KernelsOf(program, options.symbol), target, LowerOptions{},
-                                                            ScheduledCode(options), options.optimize));
+  HONE_ASSIGN_OR_RETURN(const Generated generated,
+                        Generate(KernelsOf(program, options.symbol), target, LowerOptionsFor(target),
+                                 ScheduledCode(options), options.optimize));
   std::string text;
   llvm::raw_string_ostream stream(text);
   generated.module->print(stream, /*AAW=*/nullptr);

@@ -148,6 +148,14 @@ std::span<const LoweringPass> LoweringPasses() {
   return *passes;
 }
 
+LowerOptions LowerOptionsFor(const Target& target) {
+  LowerOptions options;
+  options.features.assign(target.features.begin(), target.features.end());
+  options.vector_bits = target.vector_bits;
+  options.masked_bits = target.masked_bits();
+  return options;
+}
+
 absl::StatusOr<LoweredFunc> Lower(const PrimFunc& scheduled, const LowerOptions& options) {
   HONE_RETURN_IF_ERROR(Verify(scheduled));
   HONE_RETURN_IF_ERROR(CheckSupported(scheduled));

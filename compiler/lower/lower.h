@@ -19,6 +19,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
+#include "compiler/target/target.h"
 
 namespace hone {
 
@@ -33,6 +34,7 @@ struct LowerOptions {
   int64_t lanes(int bits) const { return vector_bits / bits; }
   bool has_masks(int bits) const { return masked_bits != 0 && bits >= masked_bits; }
 };
+LowerOptions LowerOptionsFor(const Target& target);
 
 // Elements behind each register buffer that may be read with it, and are never used: a vector is read whole, and what
 // lowering makes of a loop has at most four vectors of the target. AVX-512 has 64 bytes in one.

@@ -94,10 +94,7 @@ Times TimesOf(const PrimFunc& workload, const std::vector<std::string>& traces, 
   CompileOptions compile;
   compile.threads = settings.threads;
   compile.numeric = settings.numeric;
-  LowerOptions lower;
-  lower.features.assign(settings.target.features.begin(), settings.target.features.end());
-  lower.vector_bits = settings.target.vector_bits;
-  lower.masked_bits = settings.target.masked_bits();
+  const LowerOptions lower = LowerOptionsFor(settings.target);
   Times times;
   for (const std::string& text : traces) {
     auto start = Clock::now();

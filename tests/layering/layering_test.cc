@@ -38,7 +38,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
      {"compiler/ir", "compiler/arith", "compiler/schedule", "compiler/schedule/analysis"}},
     {"compiler/schedule/trace",
      {"compiler/ir", "compiler/schedule", "compiler/schedule/analysis", "compiler/schedule/primitives"}},
-    {"compiler/lower", {"compiler/ir", "compiler/tile", "compiler/arith", "compiler/verify"}},
+    {"compiler/lower", {"compiler/ir", "compiler/tile", "compiler/arith", "compiler/verify", "compiler/target"}},
     {"compiler/lower/checks", {"compiler/ir", "compiler/text", "compiler/arith", "compiler/lower"}},
     {"compiler/lower/blocks", {"compiler/ir", "compiler/tile", "compiler/arith", "compiler/lower"}},
     {"compiler/lower/buffers", {"compiler/ir", "compiler/tile", "compiler/arith", "compiler/lower"}},

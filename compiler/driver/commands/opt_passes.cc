@@ -47,9 +47,7 @@ absl::StatusOr<ChosenPasses> ChoosePasses(const std::vector<std::string>& names,
     if (names.empty()) return absl::InvalidArgumentError("--target is what passes are for; add --pass lower");
     HONE_ASSIGN_OR_RETURN(const Target parsed, ParseTarget(target));
     chosen.features = parsed.features;
-    chosen.lower.features.assign(parsed.features.begin(), parsed.features.end());
-    chosen.lower.vector_bits = parsed.vector_bits;
-    chosen.lower.masked_bits = parsed.masked_bits();
+    chosen.lower = LowerOptionsFor(parsed);
   }
   for (const std::string& name : names) {
     const auto tensor = std::ranges::find(TensorPasses(), name, &LoweringPass::name);

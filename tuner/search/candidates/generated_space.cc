@@ -129,7 +129,8 @@ class GeneratedSpace : public CandidateSpace {
 absl::StatusOr<std::unique_ptr<CandidateSpace>> MakeGeneratedSpace(const PrimFunc& workload,
                                                                    const SpaceOptions& options) {
   HONE_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Generator>> generators, Generators(workload, options));
-  const LowerOptions lower{.vector_bits = options.target.vector_bits, .masked_bits = options.target.masked_bits()};
+  LowerOptions lower = LowerOptionsFor(options.target);
+  lower.features.clear();  // tile operations become loops, whose statements the model's features are of
   Lens lens{[lower](const PrimFunc& scheduled) { return Lower(scheduled, lower); }, options.target, options.machine,
             options.threads};
   return std::make_unique<GeneratedSpace>(workload, std::move(lens), std::move(generators));

@@ -137,8 +137,7 @@ void ExpectComputesEmulated(const Schedule& schedule, const PrimFunc& workload, 
 }
 
 void ExpectPassesKeep(const Schedule& schedule, const Target& target, const std::string& intrinsic) {
-  const LowerOptions options{.features = {target.features.begin(), target.features.end()},
-                             .vector_bits = target.vector_bits};
+  const LowerOptions options = LowerOptionsFor(target);
   const PrimFunc scheduled = schedule.Program().main;
   CheckPasses(scheduled, options);
   const absl::StatusOr<LoweredFunc> lowered = Lower(scheduled, options);
