@@ -98,13 +98,15 @@ int Soak(const LoadBenchOptions& options, const TempFolder& folder) {
   const absl::Time began = absl::Now(), end = began + absl::Minutes(options.soak_minutes);
   for (int rounds = 0; absl::Now() < end; ++rounds) {
     absl::SleepFor(absl::Seconds(kSecondsOfRound));
-    const bool settled = absl::Now() - began > (end - began) / 3;
+    const absl::Duration elapsed = absl::Now() - began, third = (end - began) / 3;
+    const bool settled = elapsed > third;
     DoSomeFault(random, load, daemon, !settled);
     daemon.CheckRuns();
     daemon.SubmitMore();
     ++faults;
     const double hours = absl::ToDoubleHours(absl::Now() - began);
-    if (settled) memory.emplace_back(hours, daemon.MemoryMiB());
+    // What open jobs know is there again a job's life after the last start.
+    if (elapsed > third + absl::Seconds(kSecondsOfRound * kRoundsOfJob)) memory.emplace_back(hours, daemon.MemoryMiB());
     if (rounds % 6 == 5) {
       std::printf("soak    %5.1f minutes, %d faults: memory %.1f MiB, %d descriptors, %lld acknowledged\n", hours * 60,
                   faults, daemon.MemoryMiB(), daemon.Descriptors(), static_cast<long long>(load.counts().acked.load()));
@@ -122,8 +124,8 @@ int Soak(const LoadBenchOptions& options, const TempFolder& folder) {
   const bool judged = options.soak_minutes >= kLeastMinutes;
   const bool grew = judged && growth.slope - 2 * growth.error > kMostGrowth;
   std::printf(
-      "soak    memory grew by %.1f MiB an hour, give or take %.1f, after the first third%s; %zu acknowledged, %lld "
-      "lost\n",
+      "soak    memory grew by %.1f MiB an hour, give or take %.1f, after the first third and a job's life%s; %zu "
+      "acknowledged, %lld lost\n",
       growth.slope, 2 * growth.error, judged ? "" : " (too short to judge)", acked.size(),
       static_cast<long long>(lost));
   return lost == 0 && !grew ? 0 : 1;
