@@ -25,6 +25,7 @@
 #include "tuner/dispatch/state/deadlines.h"
 #include "tuner/dispatch/state/fleet_index.h"
 #include "tuner/dispatch/state/id_containers.h"
+#include "tuner/dispatch/state/job_requests.h"
 #include "tuner/dispatch/state/job_state.h"
 #include "tuner/dispatch/state/key_state.h"
 #include "tuner/dispatch/state/lease_table.h"
@@ -335,7 +336,7 @@ class Dispatcher::Impl {
   Deadlines deadlines;
   FleetIndex fleet{touched};
   MapById<Job> jobs;
-  std::map<std::pair<uint64_t, std::string>, uint64_t> job_by_request;  // by tenant; of this process' life
+  JobRequests job_requests;
   absl::flat_hash_map<uint64_t, uint64_t> job_by_task;
   struct TenantJobs {
     std::set<uint64_t> jobs;

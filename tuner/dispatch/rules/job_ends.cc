@@ -191,6 +191,7 @@ void Dispatcher::Impl::ForgetJob(uint64_t id) {
     touched.jobs.insert(whole->first);  // which may have waited for it alone
   }
   TakeFromAsking(job);
+  job_requests.End(now, job.row.tenant, job.row.request.request_id());
   fleet.DropJob(id);
   deadlines.Set(Deadlines::Of::kJob, id, Deadlines::kNever);
   jobs.erase(id);

@@ -21,7 +21,7 @@ void Dispatcher::Impl::On(const Start& event) {
     Job job;
     job.row = std::move(row);
     job.busy_before = job.row.busy_seconds;
-    job_by_request[{job.row.tenant, job.row.request.request_id()}] = job.row.id;
+    job_requests.Add(job.row.tenant, job.row.request.request_id(), job.row.id);
     if (job.checks_records()) checks.job = job.row.id;
     AddJob(std::move(job));
   }
@@ -83,9 +83,8 @@ void Dispatcher::Impl::On(const Submit& event) {
   const absl::Status valid = event.checked ? absl::OkStatus() : CheckSubmit(request);
   if (!valid.ok()) { return ReplyNow(event.to, Refusal{static_cast<int>(valid.code()), std::string(valid.message())}); }
   v1::SubmitReply reply;
-  const auto known = job_by_request.find({event.tenant.id, request.request_id()});
-  if (known != job_by_request.end()) {
-    reply.set_job_id(known->second);
+  if (const std::optional<uint64_t> known = job_requests.Find(event.tenant.id, request.request_id())) {
+    reply.set_job_id(*known);
     reply.set_existed(true);
     // Behind the commit of the first one, in case that is still under way.
     return CommitThen({}, [this, to = event.to, reply] { ReplyNow(to, reply); });
@@ -148,7 +147,7 @@ Job& Dispatcher::Impl::TakeIn(const Submit& event, const v1::SubmitRequest& requ
     writes.push_back(PutTask{row});
     AddTask(job, std::move(row));
   }
-  job_by_request[{event.tenant.id, request.request_id()}] = job.row.id;
+  job_requests.Add(event.tenant.id, request.request_id(), job.row.id);
   return job;
 }
 

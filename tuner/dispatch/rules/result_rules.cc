@@ -81,10 +81,7 @@ void Dispatcher::Impl::TakeResult(Worker& worker, v1::TrialResult& result) {
   writes.push_back(
       AddMeasurement{{token.trial, token.attempt, token.epoch, ToText(worker.reporter()), std::move(outcome)}});
   becoming_durable.insert(token);
-  CommitThen({}, [this, token, acknowledge = Tell(worker, report, v1::REPORT_REFUSAL_UNSPECIFIED)] {
-    becoming_durable.erase(token);
-    acknowledge();
-  });
+  CommitThen({}, Tell(worker, report, v1::REPORT_REFUSAL_UNSPECIFIED));
 }
 
 void Dispatcher::Impl::TryAgain(Trial& trial, const Worker& failed, v1::OutcomeKind kind) {
@@ -133,6 +130,7 @@ void Dispatcher::Impl::Refuse(Worker& worker, ReportedLease report, v1::ReportRe
 
 std::function<void()> Dispatcher::Impl::Tell(const Worker& worker, ReportedLease report, v1::ReportRefusal verdict) {
   return [this, report = std::move(report), verdict, tenant = worker.tenant, session = worker.hello.session()] {
+    if (verdict == v1::REPORT_REFUSAL_UNSPECIFIED) becoming_durable.erase(report.token);
     Worker* reporter = FindSession(tenant, session);
     if (reporter == nullptr) return;
     // A report that came twice, and was too late the second time, is durable all the same.

@@ -227,20 +227,23 @@ void FleetIndex::FileTenant(uint64_t tenant, const TenantCharge& charge) {
 void FleetIndex::Take(uint64_t id, FiledJob& job) {
   job.pool->members.erase(id);
   const auto was_active = static_cast<int64_t>(job.pool->active.erase({job.standing.charged, id}));
+  job.pool->idle.erase({job.standing.charged, id});
   job.pool->ready.erase({job.standing.charged_and_lent, id});
   for (WorkerPool* workers : job.pool->workers) {
     workers->active_jobs -= was_active;
     PlaceTenant(*workers, job.pool->kind.tenant);
   }
-  const auto of_tenant = by_charge_.find(job.pool->kind.tenant);
-  if (of_tenant == by_charge_.end()) return;
-  of_tenant->second.erase({job.standing.charged, id});
-  if (of_tenant->second.empty()) by_charge_.erase(of_tenant);
 }
 
 double FleetIndex::LeastCharged(uint64_t tenant) const {
-  const auto found = by_charge_.find(tenant);
-  return found == by_charge_.end() ? 0 : found->second.begin()->first;
+  std::optional<double> least;
+  for (auto next = job_pools_.lower_bound({.tenant = tenant}); next != job_pools_.end() && next->first.tenant == tenant;
+       ++next) {
+    for (const ByCharge* order : {&next->second->active, &next->second->idle}) {
+      if (!order->empty()) least = std::min(least.value_or(order->begin()->first), order->begin()->first);
+    }
+  }
+  return least.value_or(0);
 }
 
 void FleetIndex::FileJob(uint64_t id, const JobKind& kind, const JobStanding& standing) {
@@ -263,6 +266,8 @@ void FleetIndex::FileJob(uint64_t id, const JobKind& kind, const JobStanding& st
     if (is) order.emplace(to, id);
   };
   move(job.pool->active, before.active, before.charged, standing.active, standing.charged);
+  move(job.pool->idle, before.open && !before.active, before.charged, standing.open && !standing.active,
+       standing.charged);
   move(job.pool->ready, before.ready, before.charged_and_lent, standing.ready, standing.charged_and_lent);
   if (before.active != standing.active || before.ready != standing.ready) {
     for (WorkerPool* workers : job.pool->workers) {
@@ -270,9 +275,6 @@ void FleetIndex::FileJob(uint64_t id, const JobKind& kind, const JobStanding& st
       PlaceTenant(*workers, kind.tenant);
     }
   }
-  ByCharge& of_tenant = by_charge_[kind.tenant];
-  move(of_tenant, before.open, before.charged, standing.open, standing.charged);
-  if (of_tenant.empty()) by_charge_.erase(kind.tenant);
 }
 
 void FleetIndex::DropJob(uint64_t id) {

@@ -116,7 +116,7 @@ struct BuilderSet {
 struct JobPool {
   JobKind kind;
   std::set<uint64_t> members;
-  ByCharge active, ready;            // by `charged`, by `charged_and_lent`
+  ByCharge active, idle, ready;      // open jobs that are active or not by `charged`, ready ones by `charged_and_lent`
   std::vector<WorkerPool*> workers;  // that fit
   // What keeps all of them from work, as far as it is the workers: kept by the dispatcher.
   v1::HoldUp hold_up = v1::HOLD_UP_NONE;
@@ -185,7 +185,6 @@ class FleetIndex {
   std::map<uint64_t, BuilderSet> builders_;             // by tenant: as many as there are tenants
   absl::node_hash_map<uint64_t, FiledWorker> workers_;  // looked up, never gone through
   absl::node_hash_map<uint64_t, FiledJob> jobs_;
-  std::map<uint64_t, ByCharge> by_charge_;      // by tenant, none empty: the open jobs
   std::map<uint64_t, TenantCharge> charge_of_;  // of every tenant that has had a job: as many as there are
   std::set<uint64_t> changed_tenants_;
 };

@@ -67,7 +67,7 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
     CrashPoint("tune.submit");
     // Here, on the caller's thread: it hashes every workload, and the dispatcher has others to answer.
     if (const absl::Status valid = CheckSubmit(request); !valid.ok()) return ToGrpc(valid);
-    // A job of an earlier life of the daemon, ended or not, may have the same request.
+    // A job that ended, or of an earlier life of the daemon, may have the same request.
     const absl::StatusOr<std::optional<uint64_t>> known =
         core_.store().FindJob(caller->tenant.id, request.request_id());
     if (!known.ok()) return ToGrpc(known.status());
