@@ -164,7 +164,7 @@ double LoadedDaemon::MemoryMiB() const {
   constexpr std::string_view kCache = "\nhone_database_cache_bytes ";
   const size_t at = page.find(kCache);
   HONE_CHECK(at != std::string::npos) << page;
-  return MemoryOf(pid(), "VmRSS") - std::atof(page.c_str() + at + kCache.size()) / (1 << 20);
+  return MemoryOf(pid(), "RssAnon") - std::atof(page.c_str() + at + kCache.size()) / (1 << 20);
 }
 int LoadedDaemon::Descriptors() const { return DescriptorsOf(pid()); }
 

@@ -38,7 +38,8 @@ class LoadedDaemon {
   void EmptyDisk();
 
   pid_t pid() const { return honed_->pid(); }
-  double MemoryMiB() const;  // without the pages of its database, which grow with the file, up to a limit
+  // What it has allocated, without the pages of its database, which grow with the file, up to a limit.
+  double MemoryMiB() const;
   int Descriptors() const;
   const std::string& database() const { return database_; }
 
