@@ -10,6 +10,7 @@
 #include "compiler/support/status_macros.h"
 #include "compiler/text/text.h"
 #include "compiler/tile/tile_intrinsic.h"
+#include "compiler/verify/outside_domain.h"
 #include "compiler/verify/undeclared_access.h"
 
 namespace hone {
@@ -322,7 +323,7 @@ class Verifier {
       return Broken("loop-extent", absl::StrCat(name, " is vectorized or unrolled, but its extent ",
                                                 ToText(loop.extent), " is no constant"));
     }
-    loops_.push_back(loop.var);
+    loops_.push_back(&loop);
     HONE_RETURN_IF_ERROR(CheckBody(loop.body, name));
     loops_.pop_back();
     Forget(loop.var);
@@ -343,8 +344,8 @@ class Verifier {
     HONE_RETURN_IF_ERROR(NeedBool(realize.predicate, "the predicate"));
     if (!realize.predicate.type().is_scalar()) return Broken("condition", "the predicate is a vector");
     // Inside, the loops between the enclosing block and this one are out of sight.
-    std::vector<Var> outer_loops = std::exchange(loops_, {});
-    for (const Var& loop : outer_loops) loops_outside_.insert(loop);
+    std::vector<const For*> outer_loops = std::exchange(loops_, {});
+    for (const For* loop : outer_loops) loops_outside_.insert(loop->var);
     for (size_t i = 0; i < block.iters.size(); ++i) {
       const IterVar& iter = block.iters[i];
       HONE_RETURN_IF_ERROR(CheckRange(iter.domain));
@@ -356,6 +357,9 @@ class Verifier {
                                    ToText(realize.values[i]), " of type ", ToText(realize.values[i].type()),
                                    ", its domain is of type ", ToText(iter.domain.extent.type())));
       }
+    }
+    if (guarded_ == 0) {
+      if (const auto outside = ValueOutsideDomain(realize, outer_loops)) return Broken("binding-domain", *outside);
     }
     for (const BufferRegion& region : block.reads) HONE_RETURN_IF_ERROR(CheckRegion(region));
     for (const BufferRegion& region : block.writes) HONE_RETURN_IF_ERROR(CheckRegion(region));
@@ -379,7 +383,7 @@ class Verifier {
     for (const IterVar& iter : block.iters) Forget(iter.var);
     for (const Buffer& buffer : block.allocs) Forget(buffer);
     for (const MatchBuffer& match : block.matches) Forget(match.buffer);
-    for (const Var& loop : outer_loops) loops_outside_.erase(loop);
+    for (const For* loop : outer_loops) loops_outside_.erase(loop->var);
     loops_ = std::move(outer_loops);
     place_ = outer_place;
     return absl::OkStatus();
@@ -481,7 +485,7 @@ class Verifier {
   int guarded_ = 0;  // inside a condition: constant indices may be out of range, never run
   absl::flat_hash_set<Var> defined_vars_, vars_in_scope_, loops_outside_;
   absl::flat_hash_set<Buffer> defined_buffers_, buffers_in_scope_, read_only_;
-  std::vector<Var> loops_;  // since the enclosing block
+  std::vector<const For*> loops_;  // since the enclosing block
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 //   buffer-scope                    params, then allocations, define every buffer used
 //   input-written                   inputs are only read
 //   binding-count                   a block has a value for every iteration variable
+//   binding-domain                  which is not known to leave its domain (outside_domain.h)
 //   store-rank  load-rank  region-rank
 //                                   as many indices (ranges) as the buffer has dimensions
 //   index-range                     constant indices lie inside the shape, except under a condition

@@ -123,8 +123,8 @@ planted_bug(slower_champion_is_crowned rules/result_rules.cc ${simulation}
   [[!(ratio < below) || !sure]]
   [[!sure]])
 planted_bug(same_request_makes_two_jobs rules/job_rules.cc ${simulation}
-  [[known != job_by_request.end()]]
-  [[false]])
+  [[job_requests.Find(event.tenant.id, request.request_id())]]
+  [[std::optional<uint64_t>()]])
 planted_bug(budget_forgets_what_is_out rules/job_ends.cc ${simulation}
   [[(job.verified + job.failed)) - <<coming>>;]]
   [[0 * coming]])
