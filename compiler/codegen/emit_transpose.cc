@@ -62,12 +62,14 @@ std::vector<Emitter::TransposedLoad> Emitter::TransposedLoads(const For& loop) c
   if (store == nullptr || loop.kind != ForKind::kSerial || store->indices.size() != 1) return {};
   const int lanes = store->indices[0].type().lanes;
   if (lanes < 4 || (lanes & (lanes - 1)) != 0 || ConstantValue(loop.extent).value_or(lanes) < lanes) return {};
+  if (LoadsFrom(store->value, store->buffer)) return {};
   std::vector<TransposedLoad> found;
-  bool reads_result = false;
   ForEachExpr(store->value, [&](const Expr& e) {
+    // What is read under a condition alone may lie outside of its buffer elsewhere.
+    if (const auto* choice = e.As<IfThenElseExpr>(); choice != nullptr && choice->condition.type().is_scalar())
+      return false;
     const Load* load = e.As<Load>();
     if (load == nullptr) return true;
-    reads_result = reads_result || load->buffer == store->buffer;
     const Ramp* ramp = load->indices[0].As<Ramp>();
     const std::optional<int64_t> stride = ramp == nullptr ? std::nullopt : ConstantValue(ramp->stride);
     const std::optional<int> on = LeadingLanes(load->mask, lanes);
@@ -76,7 +78,7 @@ std::vector<Emitter::TransposedLoad> Emitter::TransposedLoads(const For& loop) c
     found.push_back({e, ramp->base, *stride, *on});
     return true;
   });
-  return reads_result ? std::vector<TransposedLoad>() : found;
+  return found;
 }
 
 bool Emitter::EmitTransposed(const For& loop, llvm::Value* begin, llvm::Value* end) {

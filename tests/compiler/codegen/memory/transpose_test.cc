@@ -60,5 +60,20 @@ constexpr TransposeCase kTransposes[] = {
 INSTANTIATE_TEST_SUITE_P(All, TransposeLoop, ::testing::ValuesIn(kTransposes),
                          [](const auto& transpose) { return std::string(transpose.param.name); });
 
+// Rows of padding behind the operand's last: where the condition does not hold there is nothing to be read.
+TEST(PaddedTranspose, ReadsNothingBeyondItsOperand) {
+  ExpectCompiledAgrees(ParseOrDie(R"py(
+@T.prim_func
+def main(A: T.Buffer((3, 4, 16), "float32"), C: T.Buffer((5, 4, 16), "float32")):
+    T.func_attr({"outputs": 1})
+    for i in range(5):
+        for j in T.vectorized(4):
+            for k in range(16):
+                with T.block("C"):
+                    vi, vj, vk = T.axis.remap("SSS", [i, j, k])
+                    C[vi, vj, vk] = T.if_then_else(vi < 3, A[vi, vj, vk], T.float32(0))
+)py"));
+}
+
 }  // namespace
 }  // namespace hone
