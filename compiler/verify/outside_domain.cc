@@ -1,8 +1,7 @@
 #include "compiler/verify/outside_domain.h"
 
-#include <algorithm>
 #include <map>
-#include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -23,20 +22,24 @@ Expr At(const Expr& e, const Place& place) {
   }));
 }
 
-std::string TextOf(const Place& place) {
-  return absl::StrJoin(
-      place, ", ", [](std::string* text, const auto& at) { absl::StrAppend(text, at.first.name(), " = ", at.second); });
+// The iterations of those loops that the value or the predicate mentions.
+std::string TextOf(const Place& place, const Expr& value, const Expr& predicate) {
+  std::vector<std::string> parts;
+  for (const auto& [var, iteration] : place) {
+    if (UsesVar(value, var) || UsesVar(predicate, var)) parts.push_back(absl::StrCat(var.name(), " = ", iteration));
+  }
+  return parts.empty() ? "" : absl::StrCat(" at ", absl::StrJoin(parts, ", "));
 }
 
-// The first and the last iterations of the loops over these variables that a predicate leaves; none where they are not
-// known.
-std::vector<Place> Ends(const std::set<Var>& vars, const Expr& predicate, std::span<const For* const> loops) {
+// The first and the last iterations that a predicate leaves of the loops whose ranges are constants; of the two places
+// those where it is known to hold.
+std::vector<Place> Ends(const Expr& predicate, std::span<const For* const> loops) {
   Analyzer known;
-  for (const Var& var : vars) {
-    const auto loop = std::ranges::find(loops, var, &For::var);
-    if (loop == loops.end() || !ConstantValue((*loop)->min) || ConstantValue((*loop)->extent).value_or(0) <= 0)
-      return {};
-    known.Bind(var, Range{(*loop)->min, (*loop)->extent});
+  std::vector<Var> vars;
+  for (const For* loop : loops) {
+    if (!ConstantValue(loop->min).has_value() || ConstantValue(loop->extent).value_or(0) <= 0) continue;
+    known.Bind(loop->var, Range{loop->min, loop->extent});
+    vars.push_back(loop->var);
   }
   known.Assume(predicate);
   Place first, last;
@@ -46,24 +49,23 @@ std::vector<Place> Ends(const std::set<Var>& vars, const Expr& predicate, std::s
     first[var] = bounds.min;
     last[var] = bounds.max;
   }
-  return {first, last};
+  std::vector<Place> ends{std::move(first), std::move(last)};
+  std::erase_if(ends, [&](const Place& place) { return !IsConst(At(predicate, place), 1); });
+  return ends;
 }
 
 }  // namespace
 
 std::optional<std::string> ValueOutsideDomain(const BlockRealize& realize, std::span<const For* const> loops) {
-  const std::set<Var> of_predicate = FreeVars(realize.predicate);
+  const std::vector<Place> ends = Ends(realize.predicate, loops);
   for (size_t i = 0; i < realize.values.size(); ++i) {
     const IterVar& iter = realize.block.iters[i];
     const std::optional<int64_t> min = ConstantValue(iter.domain.min), extent = ConstantValue(iter.domain.extent);
     if (!min.has_value() || !extent.has_value()) continue;
-    std::set<Var> vars = FreeVars(realize.values[i]);
-    vars.insert(of_predicate.begin(), of_predicate.end());
-    for (const Place& place : Ends(vars, realize.predicate, loops)) {
+    for (const Place& place : ends) {
       const std::optional<int64_t> value = ConstantValue(At(realize.values[i], place));
       if (!value.has_value() || (*value >= *min && *value < *min + *extent)) continue;
-      if (!IsConst(At(realize.predicate, place), 1)) continue;
-      return absl::StrCat(iter.var.name(), " is ", *value, place.empty() ? "" : " at ", TextOf(place),
+      return absl::StrCat(iter.var.name(), " is ", *value, TextOf(place, realize.values[i], realize.predicate),
                           ", its domain is from ", *min, " to ", *min + *extent - 1);
     }
   }

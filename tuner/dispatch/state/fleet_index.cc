@@ -237,9 +237,8 @@ void FleetIndex::Take(uint64_t id, FiledJob& job) {
 
 double FleetIndex::LeastCharged(uint64_t tenant) const {
   std::optional<double> least;
-  for (auto next = job_pools_.lower_bound({.tenant = tenant}); next != job_pools_.end() && next->first.tenant == tenant;
-       ++next) {
-    for (const ByCharge* order : {&next->second->active, &next->second->idle}) {
+  for (const JobPool* pool : JobsOf(tenant)) {
+    for (const ByCharge* order : {&pool->active, &pool->idle}) {
       if (!order->empty()) least = std::min(least.value_or(order->begin()->first), order->begin()->first);
     }
   }
@@ -288,7 +287,7 @@ void FleetIndex::DropJob(uint64_t id) {
   job_pools_.erase(JobKind(pool->kind));
 }
 
-std::vector<JobPool*> FleetIndex::JobsOf(uint64_t tenant) {
+std::vector<JobPool*> FleetIndex::JobsOf(uint64_t tenant) const {
   const bool all = tenant == kAllTenants;
   std::vector<JobPool*> pools;
   for (auto next = all ? job_pools_.begin() : job_pools_.lower_bound({.tenant = tenant});

@@ -146,8 +146,8 @@ class FleetIndex {
   // Whether there is a worker that builds for those that only measure. When the first comes or the last goes, these
   // are touched.
   bool HasBuilder(uint64_t tenant) const;
-  std::vector<JobPool*> JobsOf(uint64_t tenant);  // kAllTenants: of every one
-  double LeastCharged(uint64_t tenant) const;     // of its open jobs; 0: it has none
+  std::vector<JobPool*> JobsOf(uint64_t tenant) const;  // kAllTenants: of every one
+  double LeastCharged(uint64_t tenant) const;           // of its open jobs; 0: it has none
 
   // Tenants whose workers stand differently, or who have a new kind of job, since this was last called.
   std::set<uint64_t> TakeChangedTenants() { return std::exchange(changed_tenants_, {}); }
