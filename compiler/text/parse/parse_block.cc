@@ -1,4 +1,6 @@
 // T.block: its axes and the regions it reads and writes.
+#include <tuple>
+
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/block_regions.h"
 #include "compiler/support/status_macros.h"
@@ -161,17 +163,31 @@ absl::StatusOr<BufferRegion> Parser::Region() {
   const Symbol* symbol = Find(name);
   if (symbol == nullptr || !symbol->buffer) return ErrorAt(at, absl::StrCat("`", name, "` is no buffer defined here"));
   const Buffer buffer = symbol->buffer;
-  if (views_.contains(buffer.id())) {
-    return ErrorAt(at, absl::StrCat("a region of `", name, "`, a view of `", views_.at(buffer.id()).target.name(),
-                                    "` in another shape; expected a region of that buffer"));
-  }
-  if (!TakeIf("[")) return BufferRegion{buffer, WholeOf(buffer)};
-  HONE_ASSIGN_OR_RETURN(std::vector<Subscript> parts, Subscripts(at, buffer));
+  const bool is_view = views_.contains(buffer.id());
+  if (!is_view && !At("[")) return BufferRegion{buffer, WholeOf(buffer)};
+  std::vector<Subscript> parts;
+  if (TakeIf("[")) { HONE_ASSIGN_OR_RETURN(parts, Subscripts(at, buffer)); }
   BufferRegion region{buffer, {}};
   for (Subscript& part : parts) {
     if (!part.min.type().is_scalar()) return ErrorAt(at, "a region of vectors; expected scalars and slices");
     if (!part.extent) part.extent = IntConst(1, part.min.type());
     region.region.push_back({std::move(part.min), std::move(part.extent)});
+  }
+  if (!is_view) return region;
+  // The elements of a larger part lie apart in memory.
+  std::vector<Expr> element;
+  for (const Range& range : region.region) {
+    if (IsConst(range.extent, 1)) element.push_back(range.min);
+  }
+  if (element.empty() || element.size() != region.region.size()) {
+    return ErrorAt(at, absl::StrCat("a region of `", name, "`, a view of `", views_.at(buffer.id()).target.name(),
+                                    "` in another shape; expected one element, or a region of that buffer"));
+  }
+  std::tie(region.buffer, element) = Resolve(buffer, std::move(element));
+  region.region.clear();
+  for (Expr& index : element) {
+    const DType type = index.type();
+    region.region.push_back({std::move(index), IntConst(1, type)});
   }
   return region;
 }

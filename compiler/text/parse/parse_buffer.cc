@@ -18,7 +18,6 @@ absl::Status Parser::MatchParameter(BlockParts* block, const std::string& name, 
   if (params_[handle].has_value()) return ErrorAt(at, "this handle is matched already");
   HONE_ASSIGN_OR_RETURN(const Buffer buffer, NewBuffer(name, std::move(spec)));
   params_[handle] = buffer;
-  Define(name, {.buffer = buffer});
   return ExpectEndOfLine();
 }
 

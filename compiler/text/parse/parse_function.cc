@@ -67,7 +67,6 @@ absl::Status Parser::Parameters(PrimFunc& f) {
       HONE_RETURN_IF_ERROR(Expect(closing == "]" ? "[" : "("));
       HONE_ASSIGN_OR_RETURN(BufferSpec spec, BufferArguments(closing));
       HONE_ASSIGN_OR_RETURN(const Buffer buffer, NewBuffer(name, std::move(spec)));
-      Define(name, {.buffer = buffer});
       params_.emplace_back(buffer);
     } else if (scalar.has_value() && scalar->is_scalar() && !is_dim) {  // kernels take buffers: one of one element
       scalars_.emplace_back(name, *scalar, std::vector<Expr>{});

@@ -1,10 +1,13 @@
 // Where the elements of a buffer lie: strides, offsets, and buffers that are views of others' memory.
 //
 // Hone's buffers are row-major and contiguous. A text may say so in numbers, or leave the numbers to variables
-// (strides=("s0", "s1")), which then stand for the contiguous ones. Other numbers have a meaning for a view, whose
-// indices are rewritten as indices of the buffer that it is a view of, and for memory of the program's own, where they
-// leave gaps between rows.
+// (strides=("s0", "s1")), which then stand for the contiguous ones. Other numbers are of a view, whose indices are
+// rewritten as indices of the buffer that it is a view of, or say how the memory of a parameter or of a buffer of the
+// program's own is used: in rows that are longer than what is used of them where the strides allow, and otherwise in
+// one dimension.
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/structural.h"
@@ -86,6 +89,27 @@ std::optional<std::vector<Expr>> ShapeWithGaps(const std::vector<Expr>& shape, c
   return longer;
 }
 
+// How many elements lie from the first to the last one. nullopt where sizes or strides are no numbers, where that is
+// beyond what an int64 counts, or where two elements would lie in one place, as far as sizes and strides tell.
+std::optional<int64_t> Span(const std::vector<Expr>& shape, const std::vector<Expr>& strides) {
+  std::vector<std::pair<int64_t, int64_t>> stride_and_extent;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const std::optional<int64_t> extent = ConstantValue(shape[i]), stride = ConstantValue(strides[i]);
+    if (!extent.has_value() || !stride.has_value()) return std::nullopt;
+    if (*extent != 1) stride_and_extent.emplace_back(*stride, *extent);
+  }
+  std::ranges::sort(stride_and_extent);
+  int64_t span = 1;
+  for (const auto& [stride, extent] : stride_and_extent) {
+    int64_t more;
+    if (extent < 1 || stride < span || __builtin_mul_overflow(stride, extent - 1, &more) ||
+        __builtin_add_overflow(span, more, &span)) {
+      return std::nullopt;
+    }
+  }
+  return span;
+}
+
 }  // namespace
 
 // A number, or the name of a variable in quotes or without.
@@ -149,8 +173,31 @@ absl::Status Parser::RequireLayout(const BufferSpec& spec, const std::vector<Exp
 
 absl::StatusOr<Buffer> Parser::NewBuffer(const std::string& name, BufferSpec spec) {
   if (!spec.data.empty()) return Unexpected("a buffer with memory of its own; one with `data` is a statement");
+  std::vector<Expr> strides = ContiguousStrides(spec.shape);
+  for (size_t i = 0; i < spec.strides.size(); ++i) {
+    if (!IsConst(spec.shape[i], 1)) strides[i] = spec.strides[i].value;
+  }
+  const std::optional<int64_t> number = spec.offset ? ConstantValue(spec.offset->value) : std::nullopt;
+  const int64_t offset = number.value_or(0);
+  if (std::optional<std::vector<Expr>> longer = ShapeWithGaps(spec.shape, strides); longer && offset == 0) {
+    spec.shape = *std::move(longer);
+    spec.strides.clear();
+  } else if (const std::optional<int64_t> span = Span(spec.shape, strides);
+             span && offset >= 0 && !spec.shape.empty()) {
+    int64_t size;
+    if (__builtin_add_overflow(*span, offset, &size)) return ErrorAt(spec.offset->at, "an offset that no memory has");
+    if (spec.offset && !number) HONE_RETURN_IF_ERROR(Require(*spec.offset, IntConst(0), "an offset"));
+    const DType index = size > std::numeric_limits<int32_t>::max() ? kInt64 : spec.shape[0].type();
+    const Buffer memory(name, spec.type, {IntConst(size, index)}, spec.scope);
+    const Buffer view(name, spec.type, std::move(spec.shape), spec.scope);
+    views_.emplace(view.id(), View{memory, std::move(strides), IntConst(offset, index)});
+    Define(name, {.buffer = view});
+    return memory;
+  }
   HONE_RETURN_IF_ERROR(RequireLayout(spec, ContiguousStrides(spec.shape), IntConst(0)));
-  return Buffer(name, spec.type, std::move(spec.shape), spec.scope);
+  const Buffer buffer(name, spec.type, std::move(spec.shape), spec.scope);
+  Define(name, {.buffer = buffer});
+  return buffer;
 }
 
 // `name = T.alloc_buffer(...)`, T.allocate, T.decl_buffer or T.Buffer.
@@ -168,14 +215,7 @@ absl::StatusOr<Stmt> Parser::BufferStatement(const std::string& name, absl::stri
   if (function == "Buffer") {
     return ErrorAt(at, "a T.Buffer of no memory; expected data=, such as T.Buffer((16,), data=A.data)");
   }
-  std::vector<Expr> strides;
-  for (const Given& stride : spec.strides) strides.push_back(stride.value);
-  if (std::optional<std::vector<Expr>> longer = strides.empty() ? std::nullopt : ShapeWithGaps(spec.shape, strides)) {
-    spec.shape = *std::move(longer);
-    spec.strides.clear();
-  }
   HONE_ASSIGN_OR_RETURN(const Buffer buffer, NewBuffer(name, std::move(spec)));
-  Define(name, {.buffer = buffer});
   if (function != "alloc_buffer") {
     wrap = Stmt::Make(Alloc{buffer, Stmt()});
   } else if (block == nullptr) {

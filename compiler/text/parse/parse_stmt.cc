@@ -191,7 +191,6 @@ absl::StatusOr<Stmt> Parser::WithScope(const Token& at, const std::string& name)
       return Stmt();
     }
     HONE_ASSIGN_OR_RETURN(const Buffer buffer, NewBuffer(variable, std::move(spec)));
-    Define(variable, {.buffer = buffer});
     return Stmt::Make(Alloc{buffer, Stmt()});
   }
   if (name == "LetStmt") {

@@ -186,7 +186,8 @@ class Parser {
   // `given` is `actual`, or a free variable, which then means it.
   absl::Status Require(const Given& given, const Expr& actual, absl::string_view what);
   absl::Status RequireLayout(const BufferSpec& spec, const std::vector<Expr>& strides, const Expr& offset);
-  absl::StatusOr<Buffer> NewBuffer(const std::string& name, BufferSpec spec);  // contiguous, of memory of its own
+  // Defines `name`; what it returns is its memory, which the buffer is a view of where its strides ask for that.
+  absl::StatusOr<Buffer> NewBuffer(const std::string& name, BufferSpec spec);
   absl::StatusOr<Stmt> BufferStatement(const std::string& name, absl::string_view function, BlockParts* block,
                                        std::optional<Stmt>& wrap);
   absl::Status DefineView(const Token& at, const std::string& name, BufferSpec spec);

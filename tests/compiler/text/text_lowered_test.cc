@@ -289,6 +289,27 @@ def main(A: T.Buffer((2, 4, 6), "float32"), B: T.Buffer((2, 4, 6), "float32")):
     for i, j, k in T.grid(2, 4, 6):
         B[i, j, k] = t[i, j, k]
 )"},
+    {"ParametersWithStridesAreMemory", R"(
+@T.prim_func
+def main(a: T.handle, B: T.Buffer((4, 8), "float32", strides=(1, 5)), C: T.Buffer((4, 8), "float32", strides=(12, 1))):
+    A = T.match_buffer(a, (4, 8), "float32", strides=(8, 1), elem_offset=16)
+    for i, j in T.grid(4, 8):
+        with T.block("x"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(A[vi, vj], B[vi, vj])
+            T.writes(C[vi, vj])
+            C[vi, vj] = A[vi, vj] + B[vi, vj]
+)",
+     R"(
+@T.prim_func
+def main(A: T.Buffer((48,), "float32"), B: T.Buffer((39,), "float32"), C: T.Buffer((4, 12), "float32")):
+    for i, j in T.grid(4, 8):
+        with T.block("x"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(A[16 + vi * 8 + vj], B[vi + vj * 5])
+            T.writes(C[vi, vj])
+            C[vi, vj] = A[16 + vi * 8 + vj] + B[vi + vj * 5]
+)"},
     {"AsynchronousCopiesAreMadeAtOnce", R"(
 @T.prim_func
 def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
@@ -420,21 +441,28 @@ constexpr Refusal kRefusals[] = {
     {"ScopeOfTensorCores", "    t = T.alloc_buffer((4,), \"float16\", scope=\"wmma.accumulator\")\n",
      "line 3, column 47: \"wmma.accumulator\" is no scope; expected \"global\", \"local\", \"local.thread\", "
      "\"shared\" or \"warp\""},
-    {"Strides", "    t = T.alloc_buffer((4, 8), \"float32\", strides=[1, 4])\n",
-     "line 3, column 52: found a stride 1; expected 8: buffers are row-major and contiguous"},
     {"StridesBelowARow", "    t = T.alloc_buffer((4, 8), \"float32\", strides=[4, 1])\n",
      "line 3, column 52: found a stride 4; expected 8: buffers are row-major and contiguous"},
+    {"StridesOfNothing", "    t = T.alloc_buffer((4, 8), \"float32\", strides=[0, 1])\n",
+     "line 3, column 52: found a stride 0; expected 8: buffers are row-major and contiguous"},
     {"StridesCount", "    t = T.alloc_buffer((4, 8), \"float32\", strides=[1])\n",
      "line 3, column 51: found 1 strides for 2 dimensions; expected one for each, after the shape"},
-    {"Offset", "    t = T.alloc_buffer((4, 8), \"float32\", elem_offset=4)\n",
-     "line 3, column 55: found an offset 4; expected 0: buffers are row-major and contiguous"},
+    {"Offset", "    t = T.alloc_buffer((4, 8), \"float32\", elem_offset=-4)\n",
+     "line 3, column 55: found an offset -4; expected 0: buffers are row-major and contiguous"},
+    {"RegionOfStridedRows",
+     "    t = T.alloc_buffer((4, 8), \"float32\", strides=[1, 4])\n    with T.block(\"x\"):\n        T.reads(t[0:4, "
+     "0])\n",
+     "line 5, column 17: a region of `t`, a view of `t` in another shape; expected one element, or a region of that "
+     "buffer"},
     {"ViewOfAnotherType", "    t = T.Buffer((32,), \"int32\", data=A.data)\n",
      "line 3, column 9: a view of int32 elements of `A`, which holds float32; expected the same type"},
     {"ViewOfNothing", "    t = T.Buffer((32,), \"float32\")\n",
      "line 3, column 9: a T.Buffer of no memory; expected data=, such as T.Buffer((16,), data=A.data)"},
     {"RegionOfAView",
-     "    t = T.Buffer((32,), data=A.data)\n    with T.block(\"x\"):\n        T.reads(t[0])\n        B[0, 0] = t[0]\n",
-     "line 5, column 17: a region of `t`, a view of `A` in another shape; expected a region of that buffer"},
+     "    t = T.Buffer((32,), data=A.data)\n    with T.block(\"x\"):\n        T.reads(t[0:4])\n        B[0, 0] = "
+     "t[0]\n",
+     "line 5, column 17: a region of `t`, a view of `A` in another shape; expected one element, or a region of that "
+     "buffer"},
     {"ThreadThatIsNotLaunched", "    tx = T.env_thread(\"threadIdx.x\")\n    B[0, tx] = T.float32(0)\n",
      "line 4, column 10: thread `tx` is not launched here; expected T.launch_thread of it before"},
     {"LaunchOfNoThread", "    with T.launch_thread(B, 4):\n        B[0, 0] = A[0, 0]\n",
