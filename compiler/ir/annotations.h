@@ -1,6 +1,11 @@
 // Keys of annotations that more than one folder reads.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <variant>
+#include <vector>
+
 #include "compiler/ir/stmt.h"
 
 namespace hone {
@@ -37,6 +42,13 @@ inline constexpr int64_t kMostPipelineStages = 16;
 inline constexpr char kColdConstants[] = "cold_constants";
 inline bool IsColdConstant(const PrimFunc& func, int param) {
   return func.IsConstant(param) && func.attrs.count(kColdConstants) != 0;
+}
+// Likewise the numbers of the params that are outputs of such a model: what it writes there goes to memory in the end.
+inline constexpr char kColdOutputs[] = "cold_outputs";
+inline bool IsColdOutput(const PrimFunc& func, int param) {
+  const auto found = func.attrs.find(kColdOutputs);
+  const auto* params = found == func.attrs.end() ? nullptr : std::get_if<std::vector<int64_t>>(&found->second);
+  return params != nullptr && std::ranges::find(*params, param) != params->end();
 }
 
 }  // namespace hone

@@ -3,6 +3,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/effects.h"
 #include "compiler/ir/fields.h"
 #include "compiler/ir/intrinsics.h"
@@ -48,6 +49,19 @@ class Verifier {
     return absl::InvalidArgumentError(absl::StrCat(std::string(rule), ": ", place_, ": ", what));
   }
 
+  // An attribute that is a list of params, each from `begin` to `end`.
+  absl::Status CheckParams(const PrimFunc& f, const char* name, int64_t begin, int64_t end, absl::string_view kind) {
+    const auto found = f.attrs.find(name);
+    if (found == f.attrs.end()) return absl::OkStatus();
+    const auto* indices = std::get_if<std::vector<int64_t>>(&found->second);
+    if (indices == nullptr) return Broken("attributes", absl::StrCat("\"", name, "\" is not a list of numbers"));
+    for (const int64_t index : *indices) {
+      if (index >= begin && index < end) continue;
+      return Broken("attributes", absl::StrCat("\"", name, "\" names parameter ", index, ", which is no ", kind));
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status CheckAttributes(const PrimFunc& f) {
     const int64_t params = static_cast<int64_t>(f.params.size());
     if (const auto found = f.attrs.find("outputs"); found != f.attrs.end()) {
@@ -58,15 +72,9 @@ class Verifier {
     } else if (params < 1) {
       return Broken("attributes", "a function without parameters has \"outputs\" 0");
     }
-    if (const auto found = f.attrs.find("constants"); found != f.attrs.end()) {
-      const auto* indices = std::get_if<std::vector<int64_t>>(&found->second);
-      if (indices == nullptr) return Broken("attributes", "\"constants\" is not a list of numbers");
-      for (const int64_t index : *indices) {
-        if (index < 0 || index >= params - f.num_outputs()) {
-          return Broken("attributes", absl::StrCat("\"constants\" names parameter ", index, ", which is no input"));
-        }
-      }
-    }
+    const int64_t inputs = params - f.num_outputs();
+    HONE_RETURN_IF_ERROR(CheckParams(f, "constants", 0, inputs, "input"));
+    HONE_RETURN_IF_ERROR(CheckParams(f, kColdOutputs, inputs, params, "output"));
     if (const auto found = f.attrs.find("domains"); found != f.attrs.end()) {
       const auto* texts = std::get_if<std::vector<std::string>>(&found->second);
       if (texts == nullptr || static_cast<int64_t>(texts->size()) != params) {

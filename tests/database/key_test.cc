@@ -41,7 +41,7 @@ TEST(RecordId, OfTheLocalTenantIsWhatItEverWas) {
 constexpr char kBoundWorkload[] = R"(
 @T.prim_func
 def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
-    T.func_attr({"cold_constants": 1, "constants": [1], "domains": ["", "positive", ""], "outputs": 1})
+    T.func_attr({"cold_constants": 1, "cold_outputs": [2], "constants": [1], "domains": ["", "positive", ""], "outputs": 1})
     for i in range(8):
         with T.block("C"):
             vi = T.axis.spatial(8, i)
@@ -71,6 +71,7 @@ TEST(WorkloadHash, ChangesWithEachPartOfTheBinding) {
            {"\"\", \"positive\"", "\"positive\", \"\""},       //
            {"\"domains\": [\"\", \"positive\", \"\"], ", ""},  //
            {"\"cold_constants\": 1, ", ""},                    // whether caches have them,
+           {"\"cold_outputs\": [2], ", ""},                    // and what is written,
            {"\"outputs\": 1", "\"outputs\": 2"},               // which are written,
            {"A[vi] + B[vi]", "A[vi] + A[vi]"},                 // and whether one stands for two
        }) {

@@ -19,7 +19,7 @@ struct TaskParam {
   DType type;
   std::vector<int64_t> shape;
   int64_t elements = 0;
-  bool cold = false;  // a constant that comes from memory in every call (kColdConstants of compiler/ir/annotations.h)
+  bool cold = false;  // in memory whenever the kernel is called (kColdConstants, kColdOutputs)
   int64_t bytes() const { return elements * type.bytes(); }
 };
 struct TaskParams {

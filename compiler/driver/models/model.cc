@@ -19,7 +19,7 @@
 #include "compiler/driver/models/sandboxed_prepare.h"
 #include "compiler/driver/models/symbolic_model.h"
 #include "compiler/graph/passes.h"
-#include "compiler/graph/plan/cold_constants.h"
+#include "compiler/graph/plan/cold_operands.h"
 #include "compiler/graph/plan/planner.h"
 #include "compiler/ir/symbolic_sizes.h"
 #include "compiler/package/bundle_writer.h"
@@ -352,7 +352,7 @@ absl::StatusOr<Model> LoadModel(const std::string& path, const ImportOptions& op
     model.plan = std::move(symbolic.plan);
     model.hash = std::move(symbolic.hash);
   }
-  MarkColdConstants(model.plan);
+  MarkColdOperands(model.plan);
   model.plan.model_name = std::filesystem::path(path).stem().string();
   for (const PlanTask& task : model.plan.tasks) model.workloads.push_back(Canonicalize(task.func));
   return model;

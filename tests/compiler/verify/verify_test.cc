@@ -172,6 +172,8 @@ const Case kCases[] = {
      "attributes: function main: \"outputs\" is not a number from 0 to 2"},
     {"Constants", [](Program& p) { p.attrs["constants"] = std::vector<int64_t>{1}; },
      "attributes: function main: \"constants\" names parameter 1, which is no input"},
+    {"ColdOutputs", [](Program& p) { p.attrs["cold_outputs"] = std::vector<int64_t>{0}; },
+     "attributes: function main: \"cold_outputs\" names parameter 0, which is no output"},
     {"Domains", [](Program& p) { p.attrs["domains"] = std::vector<std::string>{"positive"}; },
      "attributes: function main: \"domains\" is not a list of 2 texts"},
     {"NoBody", [](Program& p) { p.body = Stmt(); }, "absent-part: block Y: the block has no body"},

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/schedule/trace/trace.h"
 #include "compiler/te/te.h"
 #include "compiler/topi/elementwise.h"
@@ -64,6 +65,13 @@ TEST(Streams, AreTakenForWhatNoCacheHolds) {
     EXPECT_EQ(ByDefault(Transposed(rows, 2048), On()), rows == 8192);
     EXPECT_EQ(ByDefault(Softmaxed(rows, 2048), On()), rows == 8192);
     EXPECT_EQ(ByDefault(Added(rows, 2048), On()), rows == 8192);
+  }
+}
+
+TEST(Streams, AreTakenForWhatIsInMemoryInTheEnd) {
+  for (PrimFunc func : {Transposed(256, 2048), Softmaxed(256, 2048), Added(256, 2048)}) {
+    func.attrs[kColdOutputs] = std::vector<int64_t>{1};
+    EXPECT_TRUE(ByDefault(func, On()));
   }
 }
 
@@ -130,11 +138,13 @@ TEST(Streams, ComputeTheSame) {
 TEST(Streams, CostTheLinesThatAreFetchedOrReadAgain) {
   const SpaceOptions options = On();
   const NestContext one{nullptr, options.target, options.machine, 1};
-  const double past = StoreCycles(one, 1e9, 2e9, true), through = StoreCycles(one, 1e9, 2e9, false);
-  EXPECT_DOUBLE_EQ(through / past, 2);
-  const double small = StoreCycles(one, 100e3, 200e3, false);  // in the second cache: nothing is fetched
-  EXPECT_DOUBLE_EQ(small, 100e3 / (kWithOtherWork * options.machine.l2));
-  EXPECT_GT(StoreCycles(one, 100e3, 200e3, true), small);
+  const Written large{.bytes = 1e9}, small{.bytes = 100e3}, cold{.bytes = 100e3, .cold = true};
+  EXPECT_DOUBLE_EQ(StoreCycles(one, large, 2e9, false) / StoreCycles(one, large, 2e9, true), 2);
+  const double near = StoreCycles(one, small, 200e3, false);  // in the second cache: nothing is fetched
+  EXPECT_DOUBLE_EQ(near, 100e3 / (kWithOtherWork * options.machine.l2));
+  EXPECT_GT(StoreCycles(one, small, 200e3, true), near);
+  EXPECT_DOUBLE_EQ(StoreCycles(one, cold, 200e3, false), 2 * 100e3 / (kWithOtherWork * options.machine.memory));
+  EXPECT_LT(StoreCycles(one, cold, 200e3, true), StoreCycles(one, cold, 200e3, false));
 }
 
 }  // namespace

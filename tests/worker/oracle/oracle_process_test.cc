@@ -63,16 +63,16 @@ TEST(OracleProcess, ReadsDrawsAndInterprets) {
   }
 }
 
-TEST(OracleProcess, SaysWhichConstantsComeFromMemory) {
+TEST(OracleProcess, SaysWhichOperandsAreInMemory) {
   for (const bool cold : {false, true}) {
     std::string text = kRowSums;
-    const std::string attrs =
-        std::string("    T.func_attr({") + (cold ? "\"cold_constants\": 1, " : "") + "\"constants\": [0]})\n";
+    const std::string attrs = std::string("    T.func_attr({") +
+                              (cold ? "\"cold_constants\": 1, \"cold_outputs\": [1], " : "") + "\"constants\": [0]})\n";
     text.insert(text.find("    for i, k"), attrs);
     const absl::StatusOr<OracleProcess> oracle = OracleProcess::Start(kProgram, text, kLong);
     ASSERT_TRUE(oracle.ok()) << oracle.status();
     EXPECT_EQ(oracle->params().inputs[0].cold, cold);
-    EXPECT_FALSE(oracle->params().outputs[0].cold);
+    EXPECT_EQ(oracle->params().outputs[0].cold, cold);
   }
 }
 

@@ -38,9 +38,10 @@ double FootprintOfThreads(const Target& target, int threads, double bytes) {
   return bytes <= kServed * static_cast<double>(target.l2) ? bytes : bytes * threads;
 }
 
-double StoreCycles(const NestContext& context, double bytes, double footprint, bool past_caches) {
+double StoreCycles(const NestContext& context, const Written& written, double footprint, bool past_caches) {
   const double near = BytesPerCycle(context.target, context.machine, footprint / context.threads);
-  const double memory = kWithOtherWork * context.machine.memory;
+  const double memory = kWithOtherWork * context.machine.memory, bytes = written.bytes;
+  if (!past_caches && written.cold) return 2 * bytes / memory;
   if (!past_caches) {
     const double served = kServed * static_cast<double>(context.target.l2);
     const double fetched = std::clamp(footprint / context.threads / served - 1, 0.0, 1.0);

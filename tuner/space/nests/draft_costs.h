@@ -17,10 +17,14 @@ double BytesPerCycle(const Target& target, const Machine& machine, double footpr
 // Bytes between a write and a read of them in a nest of which each thread has a buffer of so many: past the second
 // cache the buffers of all of them lie in one.
 double FootprintOfThreads(const Target& target, int threads, double bytes);
-// Cycles of one core to write so many bytes once, in a nest that touches `footprint` in all. Through the caches, a line
-// that the second one does not hold is fetched and written back; past them (compiler/schedule/primitives/stream.h) it
-// goes to memory, and the kernel that reads it next gets it from there.
-double StoreCycles(const NestContext& context, double bytes, double footprint, bool past_caches);
+struct Written {
+  double bytes = 0;
+  bool cold = false;  // no cache has it, and it goes to memory in the end (kColdOutputs)
+};
+// Cycles of one core to write an output once, in a nest that touches `footprint` bytes in all. Through the caches, a
+// line that the second one does not hold is fetched and written back; past them (compiler/schedule/primitives/stream.h)
+// it goes to memory, and the kernel that reads it next gets it from there.
+double StoreCycles(const NestContext& context, const Written& written, double footprint, bool past_caches);
 // Whether what a block writes may go past the caches, and is more than the second one holds.
 bool CanStream(const NestContext& context, int block);
 // Divisors of n that are at most `limit`, ascending.

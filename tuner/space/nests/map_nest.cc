@@ -94,7 +94,8 @@ class MapNest : public SimpleNest {
     const double compute = static_cast<double>(vectors) *
                            (block_.operations / machine.fma_per_cycle(context_.target.vector_bits) + 1 + gathers);
     const double moved = (bytes - written) / BytesPerCycle(context_.target, machine, bytes / context_.threads) +
-                         StoreCycles(context_, written, bytes, streams) + refetched;
+                         StoreCycles(context_, {.bytes = written, .cold = block_.output_cold}, bytes, streams) +
+                         refetched;
     const double us = std::max(compute, moved) / machine.cycles_per_us();
     const bool parallel = Has(parallel_knob_, choice);
     return parallel ? ParallelTime(machine, us, ParallelTasks(lanes, across), context_.threads) : us;

@@ -122,8 +122,9 @@ class RowsStep : public SketchStep {
     const double part = 2 * bytes / static_cast<double>(pieces);  // that a thread reads and writes at a time
     const double footprint = inside() ? FootprintOfThreads(context_.target, context_.threads, part) : part;
     const double reads = bytes / BytesPerCycle(context_.target, context_.machine, footprint);
+    const Written written{.bytes = bytes, .cold = context_.block(leader_).output_cold};
     const double writes =
-        inside() ? reads : StoreCycles(context_.nest_context(), bytes, 2 * bytes, Has(stream_knob_, values));
+        inside() ? reads : StoreCycles(context_.nest_context(), written, 2 * bytes, Has(stream_knob_, values));
     const double us = (std::max(cycles, reads + writes) + kNotHidden * std::min(cycles, reads + writes)) /
                       context_.machine.cycles_per_us();
     if (inside()) {

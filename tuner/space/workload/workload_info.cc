@@ -156,7 +156,11 @@ absl::StatusOr<BlockInfo> Describe(const PrimFunc& func, const Block& block) {
   }
   if (block.writes.empty()) return absl::FailedPreconditionError(absl::StrCat("block ", block.name, " writes nothing"));
   info.output = block.writes.front().buffer;
-  for (const Buffer& param : func.params) info.writes_param = info.writes_param || param == info.output;
+  for (size_t param = 0; param < func.params.size(); ++param) {
+    if (func.params[param] != info.output) continue;
+    info.writes_param = true;
+    info.output_cold = IsColdOutput(func, static_cast<int>(param));
+  }
   const Store* store = block.body.As<Store>();
   info.single_store = store != nullptr && block.writes.size() == 1;
   if (store != nullptr) {

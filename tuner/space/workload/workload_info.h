@@ -44,6 +44,7 @@ struct BlockInfo {
   bool pads = false;      // moves elements, and a constant where there is none
   bool converts = false;  // elements to another type
   bool writes_param = false;
+  bool output_cold = false;  // and that goes to memory in the end (kColdOutputs)
   bool splits = false;       // a reduction x = x + v, x * v, min(x, v), max(x, v): see rfactor
   bool is_product = false;   // a reduction x = x + a * b of what two reads give, in the type of x
   bool single_store = true;  // the body is one store (templates take no other)

@@ -51,10 +51,16 @@ double OperandBytes(const TaskParams& params) {
   return static_cast<double>(bytes);
 }
 
-// The constants that a call finds in memory, as TimeRequest::flushed names them.
+// The operands that a call finds in memory, as TimeRequest::flushed names them.
 uint64_t ColdParams(const TaskParams& params) {
   uint64_t cold = 0;
-  for (size_t i = 0; i < params.inputs.size() && i < 64; ++i) cold |= uint64_t{params.inputs[i].cold} << i;
+  size_t number = 0;
+  for (const std::vector<TaskParam>* some : {&params.inputs, &params.outputs}) {
+    for (const TaskParam& param : *some) {
+      if (number < 64) cold |= uint64_t{param.cold} << number;
+      ++number;
+    }
+  }
   return cold;
 }
 
