@@ -49,6 +49,8 @@ TEST(OpenDimension, ARangeIsLeftToEachRun) {
   const Finished shapes = Hone(folder, {"inspect", bundle});
   EXPECT_THAT(shapes.output, HasSubstr("x: float32(rows, "));
   EXPECT_THAT(shapes.output, HasSubstr("rows from 2 to 40"));
+  EXPECT_THAT(shapes.output, HasSubstr(" up to [")) << "kernels of one name, each for some sizes";
+  EXPECT_THAT(Hone(folder, {"inspect", bundle, bundle}).output, testing::StartsWith("0 kernels differ, "));
   for (const char* rows : {"rows=2", "rows=3", "rows=16", "rows=17", "rows=39", "rows=40"}) {
     const Finished run = Hone(folder, {"run", bundle, "--random", "--dim", rows, "--verify", model});
     EXPECT_EQ(run.code, 0) << rows << run.errors;

@@ -136,6 +136,12 @@ std::string OriginOf(const Json& kernel) {
   return record.empty() ? source : absl::StrCat(source == "record" ? "" : source + " ", "record ", record);
 }
 
+// "concat_12x1152x64 up to [1024,1]": some kernels of one name each serve some of the sizes.
+std::string KernelName(const Json& kernel) {
+  return absl::StrCat(TextOf(kernel, "name"), kernel.contains("sizes_up_to") ? " up to " : "",
+                      TextOf(kernel, "sizes_up_to"));
+}
+
 void PrintBundle(const Json& manifest) {
   for (const char* field : {"model", "target", "device_class", "numeric", "threads", "generator"}) {
     std::printf("%-13s %s\n", field, TextOf(manifest, field).c_str());
@@ -152,9 +158,7 @@ void PrintBundle(const Json& manifest) {
     const double us = kernel.value("measured_us", 0.0);
     std::printf("%-8.0f %10.2f %10s  %-28s %s\n", kernel.value("weight", 0.0), kernel.value("flop", 0.0) / 1e6,
                 us > 0 ? absl::StrFormat("%.2f", us).c_str() : "-", OriginOf(kernel).c_str(),
-                absl::StrCat(TextOf(kernel, "name"), kernel.contains("sizes_up_to") ? " up to " : "",
-                             TextOf(kernel, "sizes_up_to"))
-                    .c_str());
+                KernelName(kernel).c_str());
     for (const Json& said : kernel.value("serial_loops", Json::array()))
       std::printf("%-8s %s\n", "", said.get<std::string>().c_str());
   }
@@ -177,11 +181,11 @@ absl::Status CompareManifests(const InspectOptions& options) {
     differences["fields"][field] = {TextOf(a, field), TextOf(b, field)};
   }
   std::map<std::string, const Json*> of_b;
-  for (const Json& kernel : b.at("kernels")) of_b[TextOf(kernel, "name")] = &kernel;
+  for (const Json& kernel : b.at("kernels")) of_b[KernelName(kernel)] = &kernel;
   differences["kernels"] = Json::array();
   int same = 0;
   for (const Json& kernel : a.at("kernels")) {
-    const std::string name = TextOf(kernel, "name");
+    const std::string name = KernelName(kernel);
     const auto found = of_b.find(name);
     if (found == of_b.end()) {
       differences["kernels"].push_back({{"name", name}, {"a", OriginOf(kernel)}, {"b", nullptr}});
@@ -200,7 +204,7 @@ absl::Status CompareManifests(const InspectOptions& options) {
                                       {"differs", program ? "program" : "code alone"}});
   }
   for (const Json& kernel : b.at("kernels")) {
-    const std::string name = TextOf(kernel, "name");
+    const std::string name = KernelName(kernel);
     if (of_b.contains(name))
       differences["kernels"].push_back({{"name", name}, {"a", nullptr}, {"b", OriginOf(kernel)}});
   }
