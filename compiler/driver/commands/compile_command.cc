@@ -2,10 +2,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <set>
+#include <string>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "compiler/driver/commands/command.h"
 #include "compiler/driver/exit_code.h"
 #include "compiler/driver/models/hints.h"
@@ -72,19 +75,19 @@ absl::Status CompileAsLocked(const CompileCommand& command) {
 // What the bundle is expected to take at some sizes, beside one for these alone.
 void PrintRegrets(const CompileCommand& command, const Plan& plan, const CompileSummary& summary) {
   if (summary.regrets.empty()) return;
-  int unknown = 0;
+  std::set<std::string> unknown;
   std::string text;
   for (const RegretAtSizes& at : summary.regrets) {
     absl::StrAppend(&text, text.empty() ? "" : ", ", SizesText(plan.sizes, at.sizes, ","),
                     absl::StrFormat(" %.2f", at.regret));
-    unknown = std::max(unknown, at.unknown);
+    unknown.insert(at.unknown.begin(), at.unknown.end());
   }
   std::fprintf(stderr,
                "%s: %d more kernels for some sizes; expected time over that of a bundle for one size alone: %s\n",
                command.output.c_str(), summary.kernels_by_size, text.c_str());
-  if (unknown > 0) {
-    std::fprintf(stderr, "%s: of up to %d kernels at a size nothing is expected: no fast schedule serves there\n",
-                 command.output.c_str(), unknown);
+  if (!unknown.empty()) {
+    std::fprintf(stderr, "%s: not in these figures, since they have plain schedules at some sizes: %s\n",
+                 command.output.c_str(), absl::StrJoin(unknown, ", ").c_str());
   }
 }
 

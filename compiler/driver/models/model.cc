@@ -204,7 +204,7 @@ std::vector<RegretAtSizes> RegretsOf(const Plan& plan, const std::vector<std::ve
       });
       if (own == costs[t].end()) continue;
       if (!own->us.has_value()) {
-        ++here.unknown;
+        here.unknown.push_back(task.name);
         continue;
       }
       used += *own->us * task.weight;
