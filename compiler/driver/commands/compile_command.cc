@@ -86,7 +86,7 @@ void PrintRegrets(const CompileCommand& command, const Plan& plan, const Compile
                "%s: %d more kernels for some sizes; expected time over that of a bundle for one size alone: %s\n",
                command.output.c_str(), summary.kernels_by_size, text.c_str());
   if (!unknown.empty()) {
-    std::fprintf(stderr, "%s: not in these figures, since they have plain schedules at some sizes: %s\n",
+    std::fprintf(stderr, "%s: not in these figures, since nothing is known of them at some sizes: %s\n",
                  command.output.c_str(), absl::StrJoin(unknown, ", ").c_str());
   }
 }

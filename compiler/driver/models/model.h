@@ -77,7 +77,7 @@ absl::StatusOr<Model> LoadModel(const std::string& path, const ImportOptions& op
 struct RegretAtSizes {
   std::vector<int64_t> sizes;  // of the plan
   double regret = 1;
-  std::vector<std::string> unknown = {};  // tasks whose kernels have plain schedules there, which are in neither
+  std::vector<std::string> unknown = {};  // tasks of whose kernels there is no draft there, which are in neither
 };
 
 // How the kernels of a bundle were come by, for the user.

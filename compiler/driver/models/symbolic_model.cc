@@ -1,12 +1,15 @@
 #include "compiler/driver/models/symbolic_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <limits>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,6 +30,7 @@ namespace {
 constexpr int64_t kReportRatio = 4;      // from one size that is reported to the next
 constexpr double kMostRegret = 1.1;      // of a bucket of several points, by draft
 constexpr size_t kMostTried = 8;         // schedules of a bucket that are compiled before it is made smaller
+constexpr size_t kMostOfOthers = 64;     // likewise of those for other sizes, of which most soon prove to be none here
 constexpr int64_t kMostPointsApart = 2;  // a point is at most so many times the one before
 
 std::vector<int64_t> ReportedSizes(const SizeRange& range) {
@@ -77,6 +81,7 @@ class BucketMaker {
       while (last > first && !AddDrafted(schedules, values, first, last, kMostRegret))
         last = first + (last - first) / 2;
       if (last > first || AddDrafted(schedules, values, first, last, std::numeric_limits<double>::max())) continue;
+      if (AddOfAnotherSize(schedules, values, first)) continue;
       HONE_RETURN_IF_ERROR(AddPlain(points[first], WithRanges(workload_, RangesOf(points, values, first, first))));
       AddCost(schedules, first, std::nullopt);
     }
@@ -108,17 +113,55 @@ class BucketMaker {
     }
     std::ranges::stable_sort(fitting, {}, [&](const auto* c) { return schedules.Regret(*c, first, last); });
     if (fitting.size() > kMostTried) fitting.resize(kMostTried);
+    const SchedulesBySize::Candidate* used = AddFirst(schedules, values, first, last, fitting);
+    if (used == nullptr) return false;
+    for (size_t p = first; p <= last; ++p) AddCost(schedules, p, used->us[p]);
+    return true;
+  }
+
+  // A bucket of one point with a schedule for another one, of which no draft is known here: the best of the nearest by
+  // ratios of sizes, and of the larger one of two as near; then the best of the next, and at last the second best.
+  bool AddOfAnotherSize(const SchedulesBySize& schedules, const std::vector<std::vector<int64_t>>& values,
+                        size_t point) {
+    std::map<size_t, std::vector<const SchedulesBySize::Candidate*>> by_point;
+    for (const SchedulesBySize::Candidate& candidate : schedules.candidates()) {
+      if (candidate.point != point && std::isinf(candidate.us[point])) by_point[candidate.point].push_back(&candidate);
+    }
+    std::vector<std::pair<std::tuple<size_t, double, double>, const SchedulesBySize::Candidate*>> others;
+    for (auto& [own, candidates] : by_point) {
+      std::ranges::stable_sort(candidates, {}, [own = own](const auto* candidate) { return candidate->us[own]; });
+      double far = 0, larger = 0;
+      for (size_t s = 0; s < values.size(); ++s) {
+        const double ratio = std::log2(static_cast<double>(schedules.points()[own][s]) /
+                                       static_cast<double>(schedules.points()[point][s]));
+        far += std::abs(ratio);
+        larger += ratio;
+      }
+      for (size_t i = 0; i < candidates.size(); ++i) others.push_back({{i, far, -larger}, candidates[i]});
+    }
+    std::ranges::stable_sort(others, {}, [](const auto& other) { return other.first; });
+    std::vector<const SchedulesBySize::Candidate*> best;
+    for (size_t i = 0; i < std::min(others.size(), kMostOfOthers); ++i) best.push_back(others[i].second);
+    if (AddFirst(schedules, values, point, point, best) == nullptr) return false;
+    AddCost(schedules, point, std::nullopt);
+    return true;
+  }
+
+  // A bucket with the first of the schedules that can be compiled for all of its sizes; nullptr: there is none among
+  // those that are tried.
+  const SchedulesBySize::Candidate* AddFirst(const SchedulesBySize& schedules,
+                                             const std::vector<std::vector<int64_t>>& values, size_t first, size_t last,
+                                             std::span<const SchedulesBySize::Candidate* const> best) {
     const PrimFunc func = WithRanges(workload_, RangesOf(schedules.points(), values, first, last));
-    for (const SchedulesBySize::Candidate* candidate : fitting) {
+    for (const SchedulesBySize::Candidate* candidate : best) {
       const absl::StatusOr<Trace> of_point = schedules.TraceOf(*candidate);
       if (!of_point.ok()) continue;
       const absl::StatusOr<Trace> trace = ForAllSizes(*of_point, func);
       if (!trace.ok() || !make_(func, *trace, candidate->measured).ok()) continue;
-      for (size_t p = first; p <= last; ++p) AddCost(schedules, p, candidate->us[p]);
       made_.buckets.push_back({OfPlan(schedules.points()[last])});
-      return true;
+      return candidate;
     }
-    return false;
+    return nullptr;
   }
 
   absl::Status AddPlain(const std::vector<int64_t>& most, const PrimFunc& func) {
