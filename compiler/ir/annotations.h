@@ -1,11 +1,6 @@
 // Keys of annotations that more than one folder reads.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <variant>
-#include <vector>
-
 #include "compiler/ir/stmt.h"
 
 namespace hone {
@@ -45,10 +40,8 @@ inline bool IsColdConstant(const PrimFunc& func, int param) {
 }
 // Likewise the numbers of the params that are outputs of such a model: what it writes there goes to memory in the end.
 inline constexpr char kColdOutputs[] = "cold_outputs";
-inline bool IsColdOutput(const PrimFunc& func, int param) {
-  const auto found = func.attrs.find(kColdOutputs);
-  const auto* params = found == func.attrs.end() ? nullptr : std::get_if<std::vector<int64_t>>(&found->second);
-  return params != nullptr && std::ranges::find(*params, param) != params->end();
-}
+inline bool IsColdOutput(const PrimFunc& func, int param) { return func.IsListed(kColdOutputs, param); }
+
+inline bool IsCold(const PrimFunc& func, int param) { return IsColdConstant(func, param) || IsColdOutput(func, param); }
 
 }  // namespace hone

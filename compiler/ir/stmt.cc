@@ -34,8 +34,8 @@ int PrimFunc::num_outputs() const {
   return count == nullptr ? 1 : static_cast<int>(*count);
 }
 
-bool PrimFunc::IsConstant(int param) const {
-  const auto found = attrs.find("constants");
+bool PrimFunc::IsListed(std::string_view attribute, int param) const {
+  const auto found = attrs.find(std::string(attribute));
   if (found == attrs.end()) return false;
   const auto* indices = std::get_if<std::vector<int64_t>>(&found->second);
   return indices != nullptr && std::ranges::find(*indices, param) != indices->end();

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -180,7 +181,8 @@ struct PrimFunc {
   Stmt body;
 
   int num_outputs() const;
-  bool IsConstant(int param) const;
+  bool IsConstant(int param) const { return IsListed("constants", param); }
+  bool IsListed(std::string_view attribute, int param) const;  // in an attribute that is a list of params
 };
 
 }  // namespace hone

@@ -76,7 +76,7 @@ class KernelTimer {
       : settings_(settings), pool_(pool), args_(RandomArguments(workload, 1, InputKind::kUniform)) {
     for (NdArray& arg : args_) tensors_.push_back(arg.data.data());
     for (int i = 0; i < static_cast<int>(args_.size()); ++i) {
-      if (IsColdConstant(workload, i) || IsColdOutput(workload, i)) cold_.insert(i);
+      if (IsCold(workload, i)) cold_.insert(i);
     }
   }
 

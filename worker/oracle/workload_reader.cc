@@ -23,8 +23,7 @@ v1::WorkloadFacts WorkloadReader::Read(const std::string& workload) {
   for (size_t p = 0; p < func->params.size(); ++p) {
     const Buffer& buffer = func->params[p];
     v1::WorkloadFacts::Param& param = *facts.add_params();
-    const int number = static_cast<int>(p);
-    param.set_cold(IsColdConstant(*func, number) || IsColdOutput(*func, number));
+    param.set_cold(IsCold(*func, static_cast<int>(p)));
     param.set_name(buffer.name());
     param.set_dtype(ToText(buffer.type()));
     for (const Expr& extent : buffer.shape()) {

@@ -81,8 +81,9 @@ class BucketMaker {
       while (last > first && !AddDrafted(schedules, values, first, last, kMostRegret))
         last = first + (last - first) / 2;
       if (last > first || AddDrafted(schedules, values, first, last, std::numeric_limits<double>::max())) continue;
-      if (AddOfAnotherSize(schedules, values, first)) continue;
-      HONE_RETURN_IF_ERROR(AddPlain(points[first], WithRanges(workload_, RangesOf(points, values, first, first))));
+      if (!AddOfAnotherSize(schedules, values, first)) {
+        HONE_RETURN_IF_ERROR(AddPlain(points[first], WithRanges(workload_, RangesOf(points, values, first, first))));
+      }
       AddCost(schedules, first, std::nullopt);
     }
     return std::move(made_);
@@ -112,8 +113,7 @@ class BucketMaker {
       if (schedules.Regret(candidate, first, last) <= most_regret) fitting.push_back(&candidate);
     }
     std::ranges::stable_sort(fitting, {}, [&](const auto* c) { return schedules.Regret(*c, first, last); });
-    if (fitting.size() > kMostTried) fitting.resize(kMostTried);
-    const SchedulesBySize::Candidate* used = AddFirst(schedules, values, first, last, fitting);
+    const SchedulesBySize::Candidate* used = AddFirst(schedules, values, first, last, fitting, kMostTried);
     if (used == nullptr) return false;
     for (size_t p = first; p <= last; ++p) AddCost(schedules, p, used->us[p]);
     return true;
@@ -141,19 +141,17 @@ class BucketMaker {
     }
     std::ranges::stable_sort(others, {}, [](const auto& other) { return other.first; });
     std::vector<const SchedulesBySize::Candidate*> best;
-    for (size_t i = 0; i < std::min(others.size(), kMostOfOthers); ++i) best.push_back(others[i].second);
-    if (AddFirst(schedules, values, point, point, best) == nullptr) return false;
-    AddCost(schedules, point, std::nullopt);
-    return true;
+    for (const auto& [order, candidate] : others) best.push_back(candidate);
+    return AddFirst(schedules, values, point, point, best, kMostOfOthers) != nullptr;
   }
 
   // A bucket with the first of the schedules that can be compiled for all of its sizes; nullptr: there is none among
-  // those that are tried.
+  // the first `most`.
   const SchedulesBySize::Candidate* AddFirst(const SchedulesBySize& schedules,
                                              const std::vector<std::vector<int64_t>>& values, size_t first, size_t last,
-                                             std::span<const SchedulesBySize::Candidate* const> best) {
+                                             std::span<const SchedulesBySize::Candidate* const> best, size_t most) {
     const PrimFunc func = WithRanges(workload_, RangesOf(schedules.points(), values, first, last));
-    for (const SchedulesBySize::Candidate* candidate : best) {
+    for (const SchedulesBySize::Candidate* candidate : best.first(std::min(best.size(), most))) {
       const absl::StatusOr<Trace> of_point = schedules.TraceOf(*candidate);
       if (!of_point.ok()) continue;
       const absl::StatusOr<Trace> trace = ForAllSizes(*of_point, func);
