@@ -45,9 +45,12 @@ absl::Status Parser::MatchStatement(BlockParts* block, const std::string& name) 
   std::vector<Expr> start;
   for (const Range& range : region.region) start.push_back(range.min);
   const size_t left_out = strides.size() - std::min(strides.size(), spec.shape.size());
-  HONE_RETURN_IF_ERROR(RequireLayout(spec, {strides.begin() + static_cast<ptrdiff_t>(left_out), strides.end()},
-                                     FlatIndex(start, strides, IntConst(0))));
+  View place{region.buffer,
+             {strides.begin() + static_cast<ptrdiff_t>(left_out), strides.end()},
+             FlatIndex(start, strides, IntConst(0))};
+  HONE_RETURN_IF_ERROR(RequireLayout(spec, place.strides, place.offset));
   const Buffer buffer(name, spec.type, std::move(spec.shape), spec.scope);
+  matched_.emplace(buffer.id(), std::move(place));
   block->block.matches.push_back({buffer, std::move(region)});
   Define(name, {.buffer = buffer});
   return ExpectEndOfLine();
@@ -100,8 +103,12 @@ absl::Status Parser::BufferShape(BufferSpec& spec) {
 absl::StatusOr<Scope> Parser::ScopeText() {
   const Token at = Peek();
   HONE_ASSIGN_OR_RETURN(const std::string text, ExpectString("a scope"));
-  // Whether the size of shared memory is fixed when the kernel is built or when it is launched changes no program.
-  const std::optional<Scope> scope = text == "shared.dyn" ? Scope::kShared : ParseScope(text);
+  // Whether the size of shared memory is fixed when the kernel is built or when it is launched changes no program, nor
+  // does it which registers of a warp hold a fragment, or that it is in registers.
+  const bool is_fragment = text == "wmma.matrix_a" || text == "wmma.matrix_b" || text == "wmma.accumulator";
+  const std::optional<Scope> scope = text == "shared.dyn" ? Scope::kShared
+                                     : is_fragment        ? Scope::kWarp
+                                                          : ParseScope(text);
   if (scope.has_value()) return *scope;
   return ErrorAt(
       at, absl::StrCat("\"", text.substr(0, 40),

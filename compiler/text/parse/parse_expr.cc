@@ -147,7 +147,9 @@ absl::StatusOr<Parsed> Parser::Primary() {
   if (!symbol->buffer)
     return ErrorAt(
         at, absl::StrCat("handle `", name, "` is no value; expected the buffer that T.match_buffer makes of it"));
-  return LoadFrom(at, Buffer(symbol->buffer));
+  const Buffer buffer = symbol->buffer;
+  if (At(".") && (Peek(1).text == "elem_offset" || Peek(1).text == "strides")) return PlaceOf(buffer);
+  return LoadFrom(at, buffer);
 }
 
 // After "(": `count` values (any number when negative) and ")"; a trailing dtype="..." of old texts is taken and

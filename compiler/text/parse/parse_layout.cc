@@ -200,6 +200,23 @@ absl::StatusOr<Buffer> Parser::NewBuffer(const std::string& name, BufferSpec spe
   return buffer;
 }
 
+absl::StatusOr<Parsed> Parser::PlaceOf(const Buffer& buffer) {
+  Take();
+  View place{buffer, ContiguousStrides(buffer.shape()), IntConst(0)};
+  for (const auto* places : {&views_, &matched_}) {
+    if (const auto found = places->find(buffer.id()); found != places->end()) place = found->second;
+  }
+  const Token at = Take();
+  if (at.text == "elem_offset") return Parsed{place.offset};
+  HONE_RETURN_IF_ERROR(Expect("["));
+  HONE_ASSIGN_OR_RETURN(const Expr number, IntExpression("the number of a dimension"));
+  HONE_RETURN_IF_ERROR(Expect("]"));
+  const std::optional<int64_t> dimension = ConstantValue(number);
+  if (dimension && *dimension >= 0 && *dimension < static_cast<int64_t>(place.strides.size()))
+    return Parsed{place.strides[static_cast<size_t>(*dimension)]};
+  return ErrorAt(at, absl::StrCat("a stride of a dimension that a buffer of ", place.strides.size(), " has not"));
+}
+
 // `name = T.alloc_buffer(...)`, T.allocate, T.decl_buffer or T.Buffer.
 absl::StatusOr<Stmt> Parser::BufferStatement(const std::string& name, absl::string_view function, BlockParts* block,
                                              std::optional<Stmt>& wrap) {

@@ -123,6 +123,9 @@ absl::StatusOr<Stmt> Parser::ScriptStatement(BlockParts* block, std::optional<St
     HONE_ASSIGN_OR_RETURN(stmt, TileOpStatement());
   } else if (name == "tvm_storage_sync") {
     HONE_ASSIGN_OR_RETURN(stmt, BarrierStatement());
+  } else if (name == "tvm_fill_fragment" || name == "tvm_load_matrix_sync" || name == "tvm_store_matrix_sync" ||
+             name == "tvm_mma_sync") {
+    HONE_ASSIGN_OR_RETURN(stmt, FragmentStatement(name));
   } else if (name == "ptx_commit_group") {
     HONE_RETURN_IF_ERROR(Expect("("));
     HONE_RETURN_IF_ERROR(Expect(")"));

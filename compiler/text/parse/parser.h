@@ -194,6 +194,19 @@ class Parser {
   // Where `indices` of a view lie in the buffer it is a view of; of another buffer: the same.
   std::pair<Buffer, std::vector<Expr>> Resolve(const Buffer& buffer, std::vector<Expr> indices) const;
 
+  absl::StatusOr<Parsed> PlaceOf(const Buffer& buffer);  // at `.elem_offset` or `.strides[0]`
+
+  // ---- fragments of tensor cores (parse_fragment.cc)
+  absl::StatusOr<Stmt> FragmentStatement(const std::string& name);
+  absl::StatusOr<Stmt> FillFragment();
+  absl::StatusOr<Stmt> CopyFragment(bool loads);
+  absl::StatusOr<Stmt> MultiplyFragments();
+  absl::StatusOr<Buffer> SizedFragment();
+  absl::StatusOr<Buffer> MatrixInMemory(bool* by_columns);
+  absl::StatusOr<Buffer> DataOfMatrix();
+  absl::Status FragmentNumber(const Buffer& fragment);
+  absl::Status ExpectValue(absl::string_view what, const Parsed& expected);
+
   // ---- threads of a device, and attributes of statements (parse_launch.cc)
   absl::Status EnvThread(const std::string& name);
   absl::StatusOr<For> LaunchThread();  // after "(": its variable has a name where the text gives it one
@@ -255,9 +268,10 @@ class Parser {
   size_t pos_ = 0;
   int nesting_ = 0, stmt_depth_ = 0, let_replays_ = 0;
   PrimFunc* function_ = nullptr;
-  std::vector<std::optional<Buffer>> params_;  // of the function being read; empty until T.match_buffer names them
-  std::vector<Buffer> scalars_;                // of the function being read: `x: T.float32`
-  std::unordered_map<uint64_t, View> views_;   // by the id of the buffer that the text indexes
+  std::vector<std::optional<Buffer>> params_;   // of the function being read; empty until T.match_buffer names them
+  std::vector<Buffer> scalars_;                 // of the function being read: `x: T.float32`
+  std::unordered_map<uint64_t, View> views_;    // by the id of the buffer that the text indexes
+  std::unordered_map<uint64_t, View> matched_;  // where parts that blocks match lie in their source
   std::unordered_map<std::string, std::vector<Symbol>> symbols_;
   std::vector<std::string> scope_;  // names in order of definition
   std::string class_name_;

@@ -115,7 +115,8 @@ inline std::vector<CorpusProgram> SmallCorpusPrograms(const std::string& file, b
   std::set<uint64_t> seen;
   for (const auto& [title, text] : CorpusTexts(file)) {
     const absl::StatusOr<IrModule> module = ParseIrModule(text);
-    if (!module.ok()) continue;  // corpus/refused.txt
+    EXPECT_TRUE(module.ok()) << title << ": " << module.status();
+    if (!module.ok()) continue;
     for (const auto& function : module->functions) {
       const PrimFunc* symbolic = std::get_if<PrimFunc>(&function);
       if (symbolic == nullptr || !SizesAreOfInputs(*symbolic) || IsThreadBound(*symbolic) != thread_bound) continue;

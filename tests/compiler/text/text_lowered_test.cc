@@ -438,8 +438,8 @@ constexpr Refusal kRefusals[] = {
     {"SizesOfOneType", "    n, m = T.int64()\n", "line 3, column 21: found the end of the line; expected `,`"},
     {"AttributeWithoutName", "    T.attr(0, 1, 2)\n",
      "line 3, column 20: found the end of the line; expected T.attr(what it is about, \"its name\", its value)"},
-    {"ScopeOfTensorCores", "    t = T.alloc_buffer((4,), \"float16\", scope=\"wmma.accumulator\")\n",
-     "line 3, column 47: \"wmma.accumulator\" is no scope; expected \"global\", \"local\", \"local.thread\", "
+    {"ScopeOfNoFragment", "    t = T.alloc_buffer((4,), \"float16\", scope=\"m16n8k8.matrixA\")\n",
+     "line 3, column 47: \"m16n8k8.matrixA\" is no scope; expected \"global\", \"local\", \"local.thread\", "
      "\"shared\" or \"warp\""},
     {"StridesBelowARow", "    t = T.alloc_buffer((4, 8), \"float32\", strides=[4, 1])\n",
      "line 3, column 52: found a stride 4; expected 8: buffers are row-major and contiguous"},
