@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "compiler/codegen/compile.h"
 #include "compiler/codegen/device/device_kernel.h"
@@ -65,6 +66,7 @@ absl::Status Fill(const v1::BuildRequest& request, v1::BuildReply* reply) {
   reply->set_object_digest(Sha256(kernel.object));
   if (!request.image_only()) reply->set_object(std::move(kernel.object));
   reply->set_program_hash(BigEndian(kernel.program_hash));
+  for (std::string& loop : kernel.serial_loops) reply->add_serial_loops(std::move(loop));
   return absl::OkStatus();
 }
 

@@ -2,7 +2,10 @@
 
 #include <limits>
 
+#include "compiler/target/target.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "worker/builder/build.h"
 
 namespace hone {
 namespace {
@@ -42,6 +45,27 @@ TEST(BuildReply, IsReadWhereItsPartsHaveTheirSizes) {
   refused("time before", [](v1::BuildReply& r) { r.set_seconds(-1); });
   v1::BuildReply read;
   EXPECT_FALSE(ReadBuildReply("\xff\xff", 7, &read).ok());
+}
+
+TEST(BuildReply, SaysWhichVectorisedLoopsAreSerial) {
+  v1::BuildRequest request;
+  request.set_workload(R"(
+@T.prim_func
+def main(A: T.Buffer((8, 8), "float32"), B: T.Buffer((8,), "float32")):
+    for i in T.vectorized(8):
+        B[i] = T.float32(0)
+        for j in range(i + 1):
+            B[i] = B[i] + A[j, i]
+)");
+  request.set_trace("");
+  request.set_target(HostTarget().text);
+  request.set_symbol("kernel");
+  request.set_threads(1);
+  v1::BuildOutcome built;
+  *built.mutable_reply() = Build(request);
+  EXPECT_EQ(built.reply().error(), "");
+  EXPECT_THAT(OutcomeOfBuild(built).detail(),
+              testing::HasSubstr("loop i is not vectorised: the bounds of loop j inside depend on it"));
 }
 
 // What the daemon cannot read it never acknowledges, and the worker would say it for ever.

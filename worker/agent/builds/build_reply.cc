@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "absl/strings/str_join.h"
 #include "compiler/support/printable.h"
 #include "compiler/support/sha256.h"
 
@@ -33,7 +34,10 @@ v1::Outcome OutcomeOfBuild(const v1::BuildOutcome& built) {
   outcome.set_program_hash(reply.program_hash());
   outcome.set_object_digest(reply.object_digest());
   outcome.set_generator(reply.generator());
-  if (reply.error().empty()) return outcome;
+  if (reply.error().empty()) {
+    outcome.set_detail(std::string(Utf8Prefix(absl::StrJoin(reply.serial_loops(), "; "), kMostDetailBytes)));
+    return outcome;
+  }
   SetFailure(&outcome,
              built.infrastructure() ? v1::OUTCOME_INFRA
              : built.timed_out()    ? v1::OUTCOME_TIMEOUT
