@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/container/inlined_vector.h"
 #include "compiler/support/sha256.h"
 
 namespace hone {
@@ -15,7 +16,7 @@ class Digester {
  public:
   Digester& Add(std::string_view bytes) {
     Raw(bytes.size());
-    text_.append(bytes);
+    text_.insert(text_.end(), bytes.begin(), bytes.end());
     return *this;
   }
   Digester& Add(int64_t value) { return Raw(static_cast<uint64_t>(value)); }
@@ -24,17 +25,19 @@ class Digester {
     std::memcpy(&bits, &value, sizeof(bits));
     return Raw(bits);
   }
-  std::string Finish() const { return Sha256(text_); }              // 32 bytes
-  std::string Short() const { return Sha256(text_).substr(0, 8); }  // enough against accidents
+  std::string Finish() const { return Sha256(bytes()); }              // 32 bytes
+  std::string Short() const { return Sha256(bytes()).substr(0, 8); }  // enough against accidents
 
  private:
   Digester& Raw(uint64_t value) {
     char bytes[8];
     for (int i = 0; i < 8; ++i) bytes[i] = static_cast<char>(value >> (8 * i));
-    text_.append(bytes, sizeof(bytes));
+    text_.insert(text_.end(), bytes, bytes + sizeof(bytes));
     return *this;
   }
-  std::string text_;
+  std::string_view bytes() const { return {text_.data(), text_.size()}; }
+
+  absl::InlinedVector<char, 512> text_;
 };
 
 }  // namespace hone

@@ -44,7 +44,7 @@ inline constexpr double kUsualSeconds = 0.3;  // of device time, that a lease co
 struct Worker {
   uint64_t id = 0;
   uint64_t tenant = kLocalTenant;  // whose jobs alone it is lent; kAllTenants: every one's
-  std::string principal;           // who speaks for it
+  SharedReporter reporter;         // its name, and who speaks for it
   v1::HelloRequest hello;
   uint64_t seq = 0;  // of the latest Sync
   Micros last_seen = 0;
@@ -75,7 +75,6 @@ struct Worker {
 
   WorkerRole role() const;
   WorkerKind MakeKind() const;
-  Reporter reporter() const { return {.principal = principal, .worker = hello.worker_name()}; }
 };
 
 class Dispatcher::Impl {
@@ -106,6 +105,7 @@ class Dispatcher::Impl {
   // What an event may have made possible: expire, end jobs, ask for candidates, lend, answer. Each rule is applied to
   // what was touched, and again to what that touches, until nothing is left.
   void Settle();
+  Touched& TakeTouched();  // sorted, until it is taken the next time
   void MeetDeadlines();
   void MeetDeadline(Trial& trial);
   void MeetDeadline(Build& build);
@@ -225,7 +225,7 @@ class Dispatcher::Impl {
   // challenger, and where no other lives whose worker fits, to another worker.
   void KeepFromWhoMeasured(Trial& trial, const KeyState& key, const Job& job) const;
   bool IsKeptFrom(const Trial& trial, const Worker& worker) const {
-    return trial.kept_from.until > now && trial.kept_from.Covers(worker.reporter());
+    return trial.kept_from.until > now && trial.kept_from.Covers(*worker.reporter);
   }
   Micros AllAreBack() const { return began + Micros{options.lost_after_ms} * 1000; }  // whoever lives, after a start
 
@@ -332,7 +332,7 @@ class Dispatcher::Impl {
 
   uint64_t next_job = 1, next_task = 1, next_trial = 1, next_commit = 1, next_request = 1, next_worker = 1,
            next_key = 1;
-  Touched touched;
+  Touched touched, settling;
   Deadlines deadlines;
   FleetIndex fleet{touched};
   MapById<Job> jobs;

@@ -18,8 +18,7 @@ void Dispatcher::Impl::Settle() {
   BeginChecks();
   std::set<uint64_t> to_answer;
   while (touched.any()) {
-    Touched batch = std::exchange(touched, {});
-    batch.Sort();
+    Touched& batch = TakeTouched();
     File(batch);
     UpdateHoldUps(batch);
     for (const uint64_t id : batch.jobs) {
@@ -49,9 +48,14 @@ void Dispatcher::Impl::Settle() {
     ++counters.looked_at;
     if (HasNews(found->second)) AnswerSync(found->second);
   }
-  Touched answered = std::exchange(touched, {});  // nobody but the workers
-  answered.Sort();
-  File(answered);
+  File(TakeTouched());  // nobody but the workers
+}
+
+Touched& Dispatcher::Impl::TakeTouched() {
+  settling.Clear();
+  std::swap(settling, touched);
+  settling.Sort();
+  return settling;
 }
 
 // ---- filing: what the index and the deadlines say of a worker, a job, a trial ----
@@ -111,7 +115,7 @@ WorkerStanding Dispatcher::Impl::StandingOf(const Worker& worker) const {
           .draining = worker.draining,
           .hungry = MayTake(worker),
           .not_quiet = worker.not_quiet,
-          .principal = worker.principal,
+          .reporter = worker.reporter,
           .waiting_for = worker.waiting_for,
           .credits = worker.credits,
           .held = static_cast<int>(leases.HeldBy(worker.id).size()),

@@ -22,6 +22,10 @@ std::string Told(const v1::SearchRequest& request, const std::string& trace) {
   return told;
 }
 
+SharedReporter Who(const std::string& principal, const std::string& worker) {
+  return std::make_shared<const Reporter>(Reporter{.principal = principal, .worker = worker});
+}
+
 class Doubts : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -32,7 +36,7 @@ class Doubts : public ::testing::Test {
   }
   void Measure(const std::string& worker, const std::string& trace, double us) {
     key_.AddKnown(trace);
-    key_.ObserveTime(trace, {.principal = "", .worker = worker}, us, 1, options_);
+    key_.ObserveTime(trace, Who("", worker), us, 1, options_);
   }
   // What a search is told of a trace.
   std::string Told(const std::string& trace) { return ToldBy(key_, trace); }
@@ -78,8 +82,8 @@ TEST_F(Doubts, AnotherWorkersTimesEndThem) {
 }
 
 TEST_F(Doubts, ASecondNameOfOnePrincipalDoesNotEndThem) {
-  const Reporter liar{.principal = "the liar's", .worker = "a"}, second_name{.principal = "the liar's", .worker = "b"};
-  const Reporter another{.principal = "another's", .worker = "c"};
+  const SharedReporter liar = Who("the liar's", "a"), second_name = Who("the liar's", "b");
+  const SharedReporter another = Who("another's", "c");
   KeyState key(TuningKey{}, 2);
   key.Load({}, options_);
   key.ObserveTime("default", another, 100, 1, options_);
@@ -92,7 +96,7 @@ TEST_F(Doubts, ASecondNameOfOnePrincipalDoesNotEndThem) {
 }
 
 TEST_F(Doubts, OfAFleetThatSharesATokenAreEndedByAnotherWorker) {
-  const Reporter a{.principal = "the fleet's", .worker = "a"}, b{.principal = "the fleet's", .worker = "b"};
+  const SharedReporter a = Who("the fleet's", "a"), b = Who("the fleet's", "b");
   KeyState key(TuningKey{}, 2);
   key.Load({}, options_);
   key.ObserveTime("default", a, 100, 1, options_);
@@ -116,9 +120,9 @@ TEST_F(Doubts, TheNewChampionEndsThoseOfTimesNearIt) {
 TEST_F(Doubts, ALoneWorkerIsBelieved) {
   KeyState alone(TuningKey{}, 2);
   alone.Load({}, options_);
-  alone.ObserveTime("default", {.principal = "", .worker = "a"}, 100, 1, options_);
+  alone.ObserveTime("default", Who("", "a"), 100, 1, options_);
   alone.Crown("default", 7, 100);
-  alone.ObserveTime("fast", {.principal = "", .worker = "a"}, 10, 1, options_);
+  alone.ObserveTime("fast", Who("", "a"), 10, 1, options_);
   EXPECT_EQ(ToldBy(alone, "fast"), "ok 10;");
 }
 

@@ -80,8 +80,8 @@ TEST(Leases, AreReportedByWhoHoldsThemAlone) {
   const uint64_t job = desk.Submit({"conv2d_1"});
   const auto leases = desk.Take("a", 1);
   ASSERT_THAT(leases, SizeIs(1));
-  EXPECT_EQ(leases[0].id().secret().size(), 16u);
-  for (const std::string& secret : {std::string(), std::string(16, 'x'), leases[0].id().secret().substr(0, 15)}) {
+  EXPECT_EQ(leases[0].id().secret().size(), 15u);
+  for (const std::string& secret : {std::string(), std::string(15, 'x'), leases[0].id().secret().substr(0, 14)}) {
     v1::Lease stolen = leases[0];
     stolen.mutable_id()->set_secret(secret);
     EXPECT_EQ(desk.Verdict("thief", stolen, Desk::Good(1)), v1::REPORT_REFUSAL_NOT_HOLDER);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <compare>
+#include <memory>
 #include <string>
 
 namespace hone {
@@ -13,6 +14,9 @@ struct Reporter {
   std::string worker;  // its name, without a line feed; empty: nobody knows
   auto operator<=>(const Reporter&) const = default;
 };
+
+// Thousands of results name one of them: it is in memory once.
+using SharedReporter = std::shared_ptr<const Reporter>;
 
 // Whether the two speak for different principals. Where one's is not known, their names have to differ too.
 bool IsOtherPrincipal(const Reporter& a, const Reporter& b);

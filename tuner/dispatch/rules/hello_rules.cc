@@ -109,7 +109,8 @@ void Dispatcher::Impl::On(const Hello& event) {
   workers_by_name.emplace(worker->tenant, request.worker_name(), worker->id);
   touched.workers.insert(worker->id);
   NoteGenerator(*worker, false);  // of an earlier Hello
-  worker->principal = event.principal;
+  worker->reporter =
+      std::make_shared<const Reporter>(Reporter{.principal = event.principal, .worker = request.worker_name()});
   worker->hello = request;
   worker->hello.set_threads(std::max(1, request.threads()));
   worker->hello.set_measure_protocol(std::max<uint32_t>(1, request.measure_protocol()));
@@ -127,7 +128,7 @@ void Dispatcher::Impl::On(const Hello& event) {
   v1::DeviceProfile& profile = profiles[worker->hello.profile().device_class()];
   v1::DeviceProbe probe;
   probe.set_tenant(worker->tenant);
-  probe.set_worker(ToText(worker->reporter()));
+  probe.set_worker(ToText(*worker->reporter));
   probe.set_threads(worker->hello.threads());
   *probe.mutable_profile() = worker->hello.profile();
   profile = AfterProbe(profile, std::move(probe));

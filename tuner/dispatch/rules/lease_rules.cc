@@ -4,11 +4,17 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "database/store/checksum.h"
 #include "tuner/dispatch/dispatcher_impl.h"
 
 namespace hone {
+namespace {
+
+constexpr size_t kSecretBytes = 15;  // not to be guessed, and no std::string of so many needs memory beside itself
+
+}  // namespace
 
 int Dispatcher::Impl::HeldBy(const Worker& worker) const {
   return static_cast<int>(leases.HeldBy(worker.id).size() + builds.LentTo(worker.id).size());
@@ -45,7 +51,7 @@ uint64_t Dispatcher::Impl::NextTrialOfTenant(const TenantInPool& tenant, const W
   struct Order {
     ByCharge::const_iterator next, end;
   };
-  std::vector<Order> orders;  // of each pool
+  absl::InlinedVector<Order, 4> orders;  // of each pool
   for (const JobPool* pool : tenant.jobs) {
     ++counters.looked_at;
     if (!pool->ready.empty()) orders.push_back({pool->ready.begin(), pool->ready.end()});
@@ -94,6 +100,7 @@ void Dispatcher::Impl::LendTrials(const Touched& batch) {
     for (const WorkerPool* pool : fleet.PoolOfJob(id).workers) add(*pool);
   }
   std::vector<LeaseToken> granted;
+  granted.reserve(kUsualWrites);
   for (const WorkerPool* pool : pools) {
     uint64_t next = 0;
     for (auto who = pool->hungry.begin(); who != pool->hungry.end(); who = pool->hungry.upper_bound(next)) {
@@ -116,7 +123,7 @@ void Dispatcher::Impl::LendTrials(const Touched& batch) {
     }
   }
   if (granted.empty()) return;
-  CommitThen({}, [this, granted] {
+  CommitThen({}, [this, granted = std::move(granted)] {
     for (const LeaseToken& token : granted) {
       Trial* trial = leases.Find(token.trial);
       if (trial == nullptr || TokenOf(trial->row) != token || trial->place != Trial::Place::kLent) continue;
@@ -147,7 +154,7 @@ std::string Dispatcher::Impl::SecretOf(std::string_view what, uint64_t id, uint3
       .Add(int64_t(epoch))
       .Add(worker.hello.session())
       .Finish()
-      .substr(0, 16);
+      .substr(0, kSecretBytes);
 }
 
 v1::Lease Dispatcher::Impl::MakeLease(const Trial& trial) {

@@ -79,7 +79,7 @@ void Dispatcher::Impl::TakeResult(Worker& worker, v1::TrialResult& result) {
     EndTrial(*trial, outcome, &worker, writes);
   }
   writes.push_back(
-      AddMeasurement{{token.trial, token.attempt, token.epoch, ToText(worker.reporter()), std::move(outcome)}});
+      AddMeasurement{{token.trial, token.attempt, token.epoch, ToText(*worker.reporter), std::move(outcome)}});
   becoming_durable.insert(token);
   CommitThen({}, Tell(worker, report, v1::REPORT_REFUSAL_UNSPECIFIED));
 }
@@ -89,7 +89,7 @@ void Dispatcher::Impl::TryAgain(Trial& trial, const Worker& failed, v1::OutcomeK
   // A duel that waits for another than who measured the challenger goes on to do so.
   if (kind == v1::OUTCOME_INFRA && trial.kept_from.until <= now) {
     const bool another = AnotherWorkerFits(failed.hello.worker_name(), jobs.at(trial.job));
-    trial.kept_from = {.who = failed.reporter(),
+    trial.kept_from = {.who = *failed.reporter,
                        .until = another ? not_before + Micros{options.second_worker_ms} * 1000 : 0};
   }
   leases.Requeue(trial, not_before, now);
@@ -164,7 +164,7 @@ void Dispatcher::Impl::EndTrial(Trial& trial, v1::Outcome& outcome, const Worker
     (verified ? task.trials : task.failed[OutcomeName(row.kind)]) += 1;
     (verified ? job.verified : job.failed) += 1;
     if (verified && worker != nullptr) {
-      key.ObserveTime(row.trace, worker->reporter(), row.median_us, SecondsOf(outcome), options);
+      key.ObserveTime(row.trace, worker->reporter, row.median_us, SecondsOf(outcome), options);
     } else {
       key.Observe(row.trace, row.kind, row.median_us, SecondsOf(outcome), options);
     }
@@ -236,7 +236,7 @@ void Dispatcher::Impl::EndDuel(Trial& trial, v1::Outcome& outcome, const Worker*
   // A quota may have taken the challenger's record meanwhile; where it is there, this changes nothing.
   const Write kept = PutRecord{RecordOf(trial.row, outcome, *us, worker)};
   // Where two workers measured it one of them may lie: the slower of their times counts.
-  const double other_us = worker == nullptr || worker->reporter() != key.MeasuredBy(trace) ? *us : 0;
+  const double other_us = worker == nullptr || *worker->reporter != key.MeasuredBy(trace) ? *us : 0;
   if (key.best_record() == 0) {
     // Nobody to fight: verified and measured a second time, in fresh processes. The first time of the same worker
     // stands where the second bears it out, as noise goes; else the second counts.

@@ -126,10 +126,13 @@ void Dispatcher::Impl::ChargeWallTime(Worker& worker, const v1::SyncRequest& req
 v1::SyncReply Dispatcher::Impl::DesiredState(Worker& worker, const v1::SyncRequest& request) {
   v1::SyncReply reply;
   std::vector<LeaseToken> said;
+  said.reserve(static_cast<size_t>(request.held_size() + request.results_size()));
   for (const v1::LeaseState& held : request.held()) said.push_back(TokenOf(held.id()));
   for (const v1::TrialResult& result : request.results()) said.push_back(TokenOf(result.id()));
   std::ranges::sort(said);
-  for (const uint64_t id : leases.HeldBy(worker.id)) {
+  const SortedIds& held = leases.HeldBy(worker.id);
+  reply.mutable_keep()->Reserve(static_cast<int>(held.size()));
+  for (const uint64_t id : held) {
     const Trial& trial = *leases.Find(id);
     if (!trial.granted) continue;
     *reply.add_keep() = IdOf(trial.row);
@@ -161,6 +164,7 @@ bool Dispatcher::Impl::HasNews(const Worker& worker) const {
   const SortedIds& held = leases.HeldBy(worker.id);
   if (worker.waiting->draining() && HeldBy(worker) == 0) return true;  // it may end
   std::vector<LeaseToken> said;
+  said.reserve(static_cast<size_t>(worker.waiting->held_size()));
   for (const v1::LeaseState& state : worker.waiting->held()) {
     const auto found = leases.trials().find(state.id().trial());
     const bool kept = found != leases.trials().end() && held.count(found->first) != 0 &&

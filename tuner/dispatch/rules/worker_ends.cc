@@ -49,7 +49,7 @@ void Dispatcher::Impl::ExpireWorker(uint64_t id) {
   ++counters.workers_lost;
   info.set_state("lost");
   info.set_leases(0);
-  lost_names.Add(now, worker.tenant, info.name(), worker.principal, worker.hello.name_key());
+  lost_names.Add(now, worker.tenant, info.name(), worker.reporter->principal, worker.hello.name_key());
   lost_workers.push_back({worker.tenant, std::move(info), worker.last_seen, worker.hello.session(), std::move(blamed)});
   if (lost_workers.size() > kMostLost) lost_workers.pop_front();
 }

@@ -68,11 +68,13 @@ void FleetIndex::Move(uint64_t id, WorkerPool& pool, const WorkerStanding* befor
   move(pool.ready, [](const WorkerStanding& s) { return s.ready(); });
   move(pool.waiting, [](const WorkerStanding& s) { return s.waits(); });
   move(pool.hungry, [](const WorkerStanding& s) { return !s.draining && s.hungry; });
-  if (before != nullptr && !before->draining) {
-    const auto of = pool.alive_of.find(before->principal);
-    if (--of->second == 0) pool.alive_of.erase(of);
+  const auto alive = [](const WorkerStanding* s) {
+    return s == nullptr || s->draining ? nullptr : &s->reporter->principal;
+  };
+  if (const std::string* was = alive(before), *is = alive(after); was != is) {
+    if (was != nullptr && --pool.alive_of.at(*was) == 0) pool.alive_of.erase(*was);
+    if (is != nullptr) ++pool.alive_of[*is];
   }
-  if (after != nullptr && !after->draining) ++pool.alive_of[after->principal];
   const auto sum = [&](const auto& of) {
     return int64_t{after == nullptr ? 0 : of(*after)} - int64_t{before == nullptr ? 0 : of(*before)};
   };
@@ -328,7 +330,7 @@ void FleetIndex::CheckInvariants() const {
     for (const uint64_t id : pool->members) {
       const WorkerStanding& s = workers_.at(id).standing;
       held += s.held;
-      if (!s.draining) credits += s.credits, ++alive_of[s.principal];
+      if (!s.draining) credits += s.credits, ++alive_of[s.reporter->principal];
       not_quiet += pool->waiting.count(id) != 0 && s.not_quiet;
       HONE_CHECK(workers_.at(id).pool == pool.get() && (pool->alive.count(id) != 0) == !s.draining) << "worker " << id;
     }

@@ -19,6 +19,7 @@
 #include "absl/container/node_hash_map.h"
 #include "database/store/rows.h"
 #include "hone/v1/tune.pb.h"
+#include "tuner/dispatch/events/reporter.h"
 #include "tuner/dispatch/state/touched.h"
 
 namespace hone {
@@ -57,7 +58,7 @@ struct WorkerStanding {
   bool draining = false;  // takes no more
   bool hungry = false;    // its call is open, and it wants another trial
   bool not_quiet = false;
-  std::string principal;  // who speaks for it
+  SharedReporter reporter;  // who speaks for it
   std::string waiting_for;
   int credits = 0, held = 0;  // trials
   bool builds = false;        // for others, now

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 
 namespace hone {
 
@@ -32,7 +32,7 @@ class SortedIds {
   bool operator==(const SortedIds&) const = default;
 
  private:
-  std::vector<uint64_t> ids_;
+  absl::InlinedVector<uint64_t, 4> ids_;
 };
 
 // A map by number that is gone through in order and finds in constant time. What is in it stays where it is in memory.

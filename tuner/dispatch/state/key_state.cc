@@ -1,16 +1,16 @@
 #include "tuner/dispatch/state/key_state.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace hone {
-
-const Reporter KeyState::kNobody;
 
 void KeyState::Load(const KeyHistory& history, const DispatchOptions& options) {
   loaded_ = true;
   seeds = history.seeds;
   std::set<std::pair<double, std::string>> claimed;
+  std::map<std::string, SharedReporter> reporters;  // by their texts
   const bool has_best = history.best_record != 0 && !history.best_claimed;
   for (const PastTrial& trial : history.trials) {
     if (trial.claimed) {
@@ -19,9 +19,11 @@ void KeyState::Load(const KeyHistory& history, const DispatchOptions& options) {
     }
     OfTrace& of_trace = Entry(trial.trace);
     of_trace.known = true;
-    const Claim claim{.who = ReporterFromText(trial.worker), .trace = of_trace.text.get(), .us = trial.median_us};
+    SharedReporter& who = reporters[trial.worker];
+    if (who == nullptr) who = std::make_shared<const Reporter>(ReporterFromText(trial.worker));
+    const Claim claim{.who = who, .trace = of_trace.text.get(), .us = trial.median_us};
     if (trial.kind == v1::OUTCOME_OK && !trial.worker.empty()) {
-      SetMeasuredBy(of_trace, claim.who);
+      of_trace.measured_by = claim.who;
       of_trace.measured_before = true;
       NoteFastest(claim);
     }
@@ -84,11 +86,11 @@ void KeyState::SetTime(OfTrace& of_trace, double us) {
   if (!of_trace.duelled) challengers_.insert({us, of_trace.text.get()});
 }
 
-void KeyState::ObserveTime(const std::string& trace, const Reporter& who, double median_us, double seconds,
+void KeyState::ObserveTime(const std::string& trace, SharedReporter who, double median_us, double seconds,
                            const DispatchOptions& options) {
   OfTrace& of_trace = Entry(trace);
-  SetMeasuredBy(of_trace, who);
-  const Claim claim{.who = who, .trace = of_trace.text.get(), .us = median_us, .seconds = seconds};
+  of_trace.measured_by = who;
+  const Claim claim{.who = std::move(who), .trace = of_trace.text.get(), .us = median_us, .seconds = seconds};
   if (InDoubt(claim, options)) {
     SetTime(of_trace, median_us);
     doubted_.push_back(claim);
@@ -102,10 +104,10 @@ void KeyState::ObserveTime(const std::string& trace, const Reporter& who, double
 
 void KeyState::NoteFastest(const Claim& claim) {
   fastest_.insert(std::ranges::upper_bound(fastest_, claim.us, {}, &Claim::us), claim);
-  const Reporter& least = fastest_.front().who;
+  const Reporter& least = *fastest_.front().who;
   bool has_principal = false, has_worker = false;  // another than that of the least
   const auto adds_nothing = [&](const Claim& c) {
-    const bool principal = IsOtherPrincipal(c.who, least), worker = c.who.worker != least.worker;
+    const bool principal = IsOtherPrincipal(*c.who, least), worker = c.who->worker != least.worker;
     const bool adds = (principal && !has_principal) || (worker && !has_worker);
     has_principal |= principal;
     has_worker |= worker;
@@ -116,7 +118,7 @@ void KeyState::NoteFastest(const Claim& claim) {
 
 const KeyState::Claim* KeyState::FastestOfOthers(const Reporter& who) const {
   const auto first = [&](auto is_other) -> const Claim* {
-    const auto found = std::ranges::find_if(fastest_, [&](const Claim& c) { return is_other(c.who); });
+    const auto found = std::ranges::find_if(fastest_, [&](const Claim& c) { return is_other(*c.who); });
     return found == fastest_.end() ? nullptr : &*found;
   };
   // Beside other principals a worker of the same one counts for nothing: one caller may have many names.
@@ -126,13 +128,14 @@ const KeyState::Claim* KeyState::FastestOfOthers(const Reporter& who) const {
 
 bool KeyState::InDoubt(const Claim& claim, const DispatchOptions& options) const {
   if (best_us_ <= 0) return false;
-  const Claim* other = FastestOfOthers(claim.who);
-  if (other == nullptr && !claim.who.worker.empty()) return false;
+  const Claim* other = FastestOfOthers(*claim.who);
+  if (other == nullptr && !claim.who->worker.empty()) return false;
   const double near = other == nullptr ? best_us_ : std::min(best_us_, other->us);
   return claim.us * options.disagreement < near;
 }
 
 void KeyState::EndDoubts(const DispatchOptions& options) {
+  if (doubted_.empty()) return;
   const auto ended =
       std::ranges::stable_partition(doubted_, [&](const Claim& claim) { return InDoubt(claim, options); });
   const std::vector<Claim> believed(ended.begin(), ended.end());
@@ -168,8 +171,10 @@ KeyState::OfTrace& KeyState::Entry(const std::string& trace) {
   return traces_.try_emplace(*text, OfTrace{.text = text}).first->second;
 }
 
-void KeyState::SetMeasuredBy(OfTrace& of_trace, const Reporter& who) {
-  of_trace.measured_by = &*reporters_.insert(who).first;
+const Reporter& KeyState::MeasuredBy(const std::string& trace) const {
+  static const Reporter kNobody;
+  const SharedReporter& who = Of(trace).measured_by;
+  return who == nullptr ? kNobody : *who;
 }
 
 void KeyState::Crown(const std::string& trace, uint64_t record, double us) {

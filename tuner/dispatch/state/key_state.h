@@ -46,7 +46,7 @@ class KeyState {
   // where none did other workers, is in doubt: searches do not learn of it and no gain is measured against it, but it
   // may challenge the champion. It is observed once the champion, or what one of those measured, has come near, or once
   // its duel is over: as an invalid timing when it was lost.
-  void ObserveTime(const std::string& trace, const Reporter& who, double median_us, double seconds,
+  void ObserveTime(const std::string& trace, SharedReporter who, double median_us, double seconds,
                    const DispatchOptions& options);
   void EndDoubts(const DispatchOptions& options);  // of times that the champion, or another's, has come near,
   void EndDoubt(const std::string& trace, const DispatchOptions& options);  // of one whose duel is over
@@ -56,7 +56,7 @@ class KeyState {
   int64_t verified() const { return verified_; }
   std::optional<double> TimeOf(const std::string& trace) const { return Of(trace).us; }  // when it was verified
   // Who measured it, in this process or before it; no worker: nobody did, or the store does not say who.
-  const Reporter& MeasuredBy(const std::string& trace) const { return *Of(trace).measured_by; }
+  const Reporter& MeasuredBy(const std::string& trace) const;
   bool MeasuredBefore(const std::string& trace) const { return Of(trace).measured_before; }  // as the history says
   double seconds_per_trial() const { return seconds_per_trial_; }
   int trials_since_gain() const { return trials_since_gain_; }
@@ -101,8 +101,6 @@ class KeyState {
   void MarkTold(const std::string& trace) { Entry(trace).told = true; }
 
  private:
-  static const Reporter kNobody;
-
   // What is known of a trace. A real one has thousands of bytes: its text is kept once, for this and for the log.
   struct OfTrace {
     std::shared_ptr<const std::string> text;
@@ -111,7 +109,7 @@ class KeyState {
     bool duelled = false;      // was champion, met one, or failed to be confirmed as one
     bool told = false;
     bool measured_before = false;
-    const Reporter* measured_by = &kNobody;  // of reporters_
+    SharedReporter measured_by;  // nullptr: nobody
   };
   struct Challenges {
     double us = 0;
@@ -120,9 +118,8 @@ class KeyState {
   };
   const OfTrace& Of(const std::string& trace) const;
   OfTrace& Entry(const std::string& trace);  // which is new where the trace was not known; until the next one
-  void SetMeasuredBy(OfTrace& of_trace, const Reporter& who);
   struct Claim {
-    Reporter who;
+    SharedReporter who;
     const std::string* trace = nullptr;  // of OfTrace
     double us = 0, seconds = 0;
   };
@@ -136,7 +133,6 @@ class KeyState {
   TuningKey key_;
   bool loaded_ = false;
   absl::flat_hash_map<std::string_view, OfTrace> traces_;  // by their texts, which are those of OfTrace
-  std::set<Reporter> reporters_;                           // who measured any
   absl::btree_set<Challenges> challengers_;                // verified and not duelled, fastest first
   std::shared_ptr<ObservationLog> log_ = std::make_shared<ObservationLog>();
   int observed_ = 0;

@@ -22,6 +22,7 @@ class NotedIds {
     std::sort(ids_.begin(), ids_.end());
     ids_.erase(std::unique(ids_.begin(), ids_.end()), ids_.end());
   }
+  void Clear() { ids_.clear(); }  // keeps its room
   bool empty() const { return ids_.empty(); }
   auto begin() const { return ids_.begin(); }
   auto end() const { return ids_.end(); }
@@ -38,6 +39,9 @@ struct Touched {
 
   void Sort() {
     for (NotedIds* ids : {&jobs, &workers, &trials, &keys, &builds, &builds_of}) ids->Sort();
+  }
+  void Clear() {
+    for (NotedIds* ids : {&jobs, &workers, &trials, &keys, &builds, &builds_of}) ids->Clear();
   }
 
   bool any() const {

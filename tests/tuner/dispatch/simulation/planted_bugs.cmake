@@ -196,7 +196,7 @@ planted_bug(who_measured_first_confirms rules/lease_rules.cc "FirstResults.*"
   [[!IsKeptFrom(trial, worker)]]
   [[trial.kept_from.until >= 0]])
 planted_bug(a_restart_forgets_who_measured state/key_state.cc "FirstResults.*"
-  [[SetMeasuredBy(of_trace, claim.who);]]
+  [[of_trace.measured_by = claim.who;]]
   [[]])
 planted_bug(a_lost_confirmation_is_anybodys settle.cc "FirstResults.*"
   [[if (trial.row.duel) KeepFromWhoMeasured(trial, KeyOf(trial), jobs.at(trial.job));]]
