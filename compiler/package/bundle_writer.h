@@ -23,7 +23,7 @@ namespace hone {
 
 // Where a kernel came from; kept in the manifest.
 struct Provenance {
-  std::string source;         // "record", "stale record", "near record", "faster default", "default"
+  std::string source;         // "record", "stale record", "near record", "faster default", "default", "plain"
   std::string record;         // id of the tuning record, "" when there is none
   double measured_us = 0;     // 0: not measured
   std::string object_digest;  // SHA-256 of the object, hex; filled in when empty

@@ -70,7 +70,8 @@ TEST_P(BoardModel, AgreesWithOnnxRuntime) {
   ExpectAgreesOn(cpu, model);
 }
 
-// Instructions of AArch64 in a file that these bits tell: Arm ARM, "SDOT (vector)" and "USDOT (vector)", of four sums.
+// Instructions of AArch64 in a file that these bits tell: Arm ARM, "SDOT (vector)", "USDOT (vector)" and "SMLAL
+// (vector)", of four sums.
 int CountInstructions(const std::string& file, uint32_t bits) {
   constexpr uint32_t kRegisters = 0x001F03FF;
   const std::string bytes = ReadAll(file);
@@ -83,20 +84,35 @@ int CountInstructions(const std::string& file, uint32_t bits) {
   return count;
 }
 
-// Graphs multiply uint8 by int8, for which this core has no instruction: its kernels multiply int8.
-using QuantisedOnBoard = OnBoard;
+// Graphs multiply uint8 by int8, for which these cores have no instruction.
+class QuantisedOnBoard : public OnBoard {
+ protected:
+  static constexpr int kInConstants = 20;  // instructions of a file whose other words are anything
+
+  void CompileQuantised(const std::string& name, const std::string& cpu) {
+    model_ = folder_ / "quantised.onnx";
+    const Finished quantise = RunProgram(
+        folder_, python_, {HONE_TEST_DATA "/models/quantise.py", models_ + "/" + name, "-o", model_, "--samples", "1"});
+    ASSERT_EQ(quantise.code, 0) << quantise.errors;
+    CompileFor(cpu, model_);
+  }
+
+  std::string model_;
+};
 TEST_F(QuantisedOnBoard, MultipliesBytesOfOneSign) {
   constexpr uint32_t kSdot = 0x4E809400, kUsdot = 0x4E809C00;
-  constexpr int kInConstants = 20;  // of a file whose other words are anything
-  const std::string model = folder_ / "quantised.onnx";
-  const Finished quantise =
-      RunProgram(folder_, python_,
-                 {HONE_TEST_DATA "/models/quantise.py", models_ + "/resnet18_96.onnx", "-o", model, "--samples", "1"});
-  ASSERT_EQ(quantise.code, 0) << quantise.errors;
-  ASSERT_NO_FATAL_FAILURE(CompileFor("cortex-a76", model));
+  ASSERT_NO_FATAL_FAILURE(CompileQuantised("resnet18_96.onnx", "cortex-a76"));
   EXPECT_GT(CountInstructions(bundle_, kSdot), 21 * 4 * kInConstants) << "a tile and more in each of 21 products";
   EXPECT_LT(CountInstructions(bundle_, kUsdot), kInConstants);
-  ExpectAgreesOn("cortex-a76", model, {"--within-step", "0.999"});
+  ExpectAgreesOn("cortex-a76", model_, {"--within-step", "0.999"});
+}
+
+// Without dot products: int16, that an instruction widens itself.
+TEST_F(QuantisedOnBoard, MultipliesInt16WithoutDotProducts) {
+  constexpr uint32_t kSmlal = 0x0E608000;
+  ASSERT_NO_FATAL_FAILURE(CompileQuantised("mlp.onnx", "cortex-a72"));
+  EXPECT_GT(CountInstructions(bundle_, kSmlal), 2 * kInConstants);
+  ExpectAgreesOn("cortex-a76", model_, {"--within-step", "0.999"});
 }
 
 std::string NameOf(const testing::TestParamInfo<ModelAndCpu>& info) {

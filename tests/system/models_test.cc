@@ -99,7 +99,12 @@ class Open : public Network {
     Arguments how{"--untuned"}, sizes;
     for (const char* dim : network.dims) how.insert(how.end(), {"--dim", dim});
     for (const char* of_dim : network.sizes) sizes.insert(sizes.end(), {"--sizes", of_dim});
-    ExpectAgreesWithOnnxRuntime(model, Compile(model, how), sizes);
+    const std::string bundle = Compile(model, how);
+    ExpectAgreesWithOnnxRuntime(model, bundle, sizes);
+    const Finished inspect = RunProgram(folder_, "hone", {"inspect", bundle, "--json"});
+    ASSERT_EQ(inspect.code, 0) << inspect.errors;
+    for (const auto& kernel : nlohmann::json::parse(inspect.output).at("kernels"))
+      EXPECT_NE(kernel.at("source"), "plain") << kernel;
   }
 };
 TEST_F(Open, MlpAgreesWithOnnxRuntime) {

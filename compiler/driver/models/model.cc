@@ -42,7 +42,7 @@ namespace {
 
 // Sources of kernels, as the manifest has them.
 constexpr char kRecord[] = "record", kStaleRecord[] = "stale record", kNearRecord[] = "near record",
-               kFasterDefault[] = "faster default", kDefault[] = "default";
+               kFasterDefault[] = "faster default", kDefault[] = "default", kPlain[] = "plain";
 
 // A kernel, and the text of the schedule that it was made from.
 struct Made {
@@ -176,7 +176,7 @@ absl::StatusOr<MadeForSizes> ForBuckets(const Model& model, size_t task, const s
   const MakeKernel make = [&](const PrimFunc& func, const Trace& trace, int from) -> absl::Status {
     const CanonicalWorkload in_bucket{.func = func, .text = "", .hash = workload.hash};
     HONE_ASSIGN_OR_RETURN(Made made, CompileTrace(trace, in_bucket, settings, absl::StrCat("_s", all.kernels.size())));
-    made.packaged.provenance.source = from < 0 ? kDefault : kNearRecord;
+    made.packaged.provenance.source = from == kPlainSchedule ? kPlain : from == kNotMeasured ? kDefault : kNearRecord;
     if (from >= 0) made.packaged.provenance.record = ids[static_cast<size_t>(from)];
     all.kernels.push_back(std::move(made));
     return absl::OkStatus();

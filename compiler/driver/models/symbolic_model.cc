@@ -164,7 +164,7 @@ class BucketMaker {
 
   absl::Status AddPlain(const std::vector<int64_t>& most, const PrimFunc& func) {
     HONE_ASSIGN_OR_RETURN(const Trace plain, PlainTrace(func));
-    HONE_RETURN_IF_ERROR(make_(func, plain, -1));
+    HONE_RETURN_IF_ERROR(make_(func, plain, kPlainSchedule));
     made_.buckets.push_back({OfPlan(most)});
     return absl::OkStatus();
   }
