@@ -114,8 +114,8 @@ BundleExtent ExtentOf(const SizePolynomial& polynomial) {
 // Builds the execution plan; tensors of the graph are made as they are met.
 class GraphBuilder {
  public:
-  // Constants go into the member of `archive` begun last.
-  GraphBuilder(const Plan& plan, std::span<const PackagedKernel> kernels, int64_t alignment, ArchiveWriter& archive)
+  // Constants go into the member of `archive` begun last, and those of the plan are let go of.
+  GraphBuilder(Plan& plan, std::span<const PackagedKernel> kernels, int64_t alignment, ArchiveWriter& archive)
       : plan_(plan),
         kernels_(kernels),
         kernels_of_(KernelsOfTasks(plan, kernels)),
@@ -223,15 +223,22 @@ class GraphBuilder {
   absl::Status Pack(const BundleOptions& options) {
     std::vector<ConstantToPack> wanted;
     std::vector<PackedKey> keys;
+    std::map<int, int>
+        uses;  // that are left of a constant: a packed form each, and one for those that stay as they are
+    for (const int output : plan_.outputs) ++uses[RootOf(plan_, output)];
     for (const PlanStep& step : plan_.steps) {
-      if (step.is_call()) continue;
+      if (step.is_call()) {
+        for (const int t : step.tensors) ++uses[RootOf(plan_, t)];
+        continue;
+      }
       for (const int k : kernels_of_[step.task]) {
         for (size_t i = 0; i < step.tensors.size(); ++i) {
           const int prepared = PreparedIndex(kernels_[k].kernel.set, static_cast<int>(i));
-          if (prepared < 0) continue;
           const int root = RootOf(plan_, step.tensors[i]);
           const PackedKey key(root, k, prepared);
-          if (!packed_constant_.emplace(key, -1).second) continue;
+          if (prepared >= 0 && !packed_constant_.emplace(key, -1).second) continue;
+          ++uses[root];
+          if (prepared < 0) continue;
           HONE_ASSIGN_OR_RETURN(const std::span<const char> bytes, DataOf(root));
           wanted.push_back({k, prepared, bytes});
           keys.push_back(key);
@@ -239,7 +246,10 @@ class GraphBuilder {
       }
     }
     return PackConstants(kernels_, wanted, options, [&](size_t i, std::string_view packed) -> absl::Status {
-      HONE_ASSIGN_OR_RETURN(packed_constant_[keys[i]], NewConstant(plan_.tensors[std::get<0>(keys[i])].name, packed));
+      const int root = std::get<0>(keys[i]);
+      PlanTensor& tensor = plan_.tensors[root];
+      HONE_ASSIGN_OR_RETURN(packed_constant_[keys[i]], NewConstant(tensor.name, packed));
+      if (--uses[root] == 0) tensor.data = nullptr;
       return absl::OkStatus();
     });
   }
@@ -331,7 +341,7 @@ class GraphBuilder {
     graph_.arena_bytes = memory.arena_bytes;
   }
 
-  const Plan& plan_;
+  Plan& plan_;
   std::span<const PackagedKernel> kernels_;
   const std::vector<std::vector<int>> kernels_of_;  // of each task of the plan
   const int64_t alignment_;                         // of tensors
@@ -408,7 +418,7 @@ absl::Status CheckFitsDevice(const Plan& plan) {
                    "\", a function of the program that runs it: only bundles for CPUs can do that"));
 }
 
-absl::Status WriteBundle(const Plan& plan, std::span<const PackagedKernel> kernels, const BundleOptions& options,
+absl::Status WriteBundle(Plan plan, std::span<const PackagedKernel> kernels, const BundleOptions& options,
                          const std::string& path) {
   if (options.gpu.has_value()) { HONE_RETURN_IF_ERROR(CheckFitsDevice(plan)); }
   HONE_RETURN_IF_ERROR(CheckKernelsFit(plan, kernels));

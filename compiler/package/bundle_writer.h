@@ -78,10 +78,11 @@ absl::Status CheckFitsDevice(const Plan& plan);
 // which the first that fits counts. It links the objects (those for a device stay sources), has constant operands
 // packed by `options.start_packer` (equal results are stored once) and places every intermediate. No code of a kernel
 // runs in this process. Constants go into the file one by one, so that of their packed forms only
-// `options.pack_threads` are in memory. The file appears whole or not at all (AtomicFile). InvalidArgument when the
+// `options.pack_threads` are in memory; of the plan's own, one that is packed is let go of when all of its packed forms
+// are in the file. The file appears whole or not at all (AtomicFile). InvalidArgument when the
 // kernels do not fit the plan, FailedPrecondition when constants cannot be packed here or the file is not what
 // `options.digest` asks for; and the errors of CheckFitsDevice.
-absl::Status WriteBundle(const Plan& plan, std::span<const PackagedKernel> kernels, const BundleOptions& options,
+absl::Status WriteBundle(Plan plan, std::span<const PackagedKernel> kernels, const BundleOptions& options,
                          const std::string& path);
 
 }  // namespace hone

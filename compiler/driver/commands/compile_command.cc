@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
@@ -73,12 +74,12 @@ absl::Status CompileAsLocked(const CompileCommand& command) {
 }
 
 // What the bundle is expected to take at some sizes, beside one for these alone.
-void PrintRegrets(const CompileCommand& command, const Plan& plan, const CompileSummary& summary) {
+void PrintRegrets(const CompileCommand& command, const std::vector<PlanSize>& sizes, const CompileSummary& summary) {
   if (summary.regrets.empty()) return;
   std::set<std::string> unknown;
   std::string text;
   for (const RegretAtSizes& at : summary.regrets) {
-    absl::StrAppend(&text, text.empty() ? "" : ", ", SizesText(plan.sizes, at.sizes, ","),
+    absl::StrAppend(&text, text.empty() ? "" : ", ", SizesText(sizes, at.sizes, ","),
                     absl::StrFormat(" %.2f", at.regret));
     unknown.insert(at.unknown.begin(), at.unknown.end());
   }
@@ -91,35 +92,35 @@ void PrintRegrets(const CompileCommand& command, const Plan& plan, const Compile
   }
 }
 
-nlohmann::ordered_json ToJson(const Plan& plan, const std::vector<RegretAtSizes>& regrets) {
+nlohmann::ordered_json ToJson(const std::vector<PlanSize>& sizes, const std::vector<RegretAtSizes>& regrets) {
   auto list = nlohmann::ordered_json::array();
   for (const RegretAtSizes& at : regrets) {
-    nlohmann::ordered_json sizes;
-    for (size_t s = 0; s < at.sizes.size(); ++s) sizes[plan.sizes[s].name] = at.sizes[s];
-    list.push_back({{"sizes", sizes}, {"regret", at.regret}, {"unknown", at.unknown}});
+    nlohmann::ordered_json here;
+    for (size_t s = 0; s < at.sizes.size(); ++s) here[sizes[s].name] = at.sizes[s];
+    list.push_back({{"sizes", here}, {"regret", at.regret}, {"unknown", at.unknown}});
   }
   return list;
 }
 
-void PrintJson(const CompileCommand& command, const Plan& plan, const CompileSummary& summary) {
+void PrintJson(const CompileCommand& command, const std::vector<PlanSize>& sizes, const CompileSummary& summary) {
   nlohmann::ordered_json line = {{"bundle", command.output},
-                                 {"kernels", plan.tasks.size()},
+                                 {"kernels", summary.kernels},
                                  {"from_records", summary.from_records},
                                  {"from_near_records", summary.from_near_records},
                                  {"from_defaults", summary.from_defaults},
                                  {"from_faster_defaults", summary.from_faster_defaults},
                                  {"from_stale_records", summary.from_stale_records}};
-  if (!summary.regrets.empty()) line["regrets"] = ToJson(plan, summary.regrets);
+  if (!summary.regrets.empty()) line["regrets"] = ToJson(sizes, summary.regrets);
   std::printf("%s\n", line.dump().c_str());
 }
 
 // What the bundle was made from, and what would make a better one.
-void PrintSummary(const CompileCommand& command, const Plan& plan, const CompileSummary& summary) {
+void PrintSummary(const CompileCommand& command, const std::vector<PlanSize>& sizes, const CompileSummary& summary) {
   std::fprintf(stderr,
                "%s: %zu kernels: %d from records, %d from stale records, %d from near records, %d from defaults\n",
-               command.output.c_str(), plan.tasks.size(), summary.from_records, summary.from_stale_records,
+               command.output.c_str(), summary.kernels, summary.from_records, summary.from_stale_records,
                summary.from_near_records, summary.from_defaults + summary.from_faster_defaults);
-  PrintRegrets(command, plan, summary);
+  PrintRegrets(command, sizes, summary);
   if (summary.from_faster_defaults > 0) {
     std::fprintf(stderr,
                  "%d kernels use default schedules that were found faster than their records inside this model\n",
@@ -161,18 +162,19 @@ absl::Status Compile(const CompileCommand& command) {
   HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(command.settings.import));
   if (!command.lock.empty()) { HONE_RETURN_IF_ERROR(NoRange(import, "with --lock")); }
   if (settings.gpu.has_value()) { HONE_RETURN_IF_ERROR(NoRange(import, "for a device")); }
-  HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(command.model, import, settings.plan()));
+  HONE_ASSIGN_OR_RETURN(Model model, LoadModel(command.model, import, settings.plan()));
   if (settings.gpu.has_value()) { HONE_RETURN_IF_ERROR(Annotate(CheckFitsDevice(model.plan), command.model)); }
+  const std::vector<PlanSize> sizes = model.plan.sizes;
   LockFile lock;
   HONE_ASSIGN_OR_RETURN(const CompileSummary summary,
-                        CompileModel(model, settings, command.untuned ? nullptr : &command.service, command.output,
-                                     command.lock.empty() ? nullptr : &lock));
+                        CompileModel(std::move(model), settings, command.untuned ? nullptr : &command.service,
+                                     command.output, command.lock.empty() ? nullptr : &lock));
   HONE_RETURN_IF_ERROR(Sign(command));
   if (!command.lock.empty()) { HONE_RETURN_IF_ERROR(WriteLock(command, lock)); }
   if (command.json) {
-    PrintJson(command, model.plan, summary);
+    PrintJson(command, sizes, summary);
   } else {
-    PrintSummary(command, model.plan, summary);
+    PrintSummary(command, sizes, summary);
   }
   return absl::OkStatus();
 }

@@ -227,7 +227,7 @@ BundleOptions OptionsOf(const ResolvedSettings& settings) {
 }
 
 // Records are of workloads whose sizes are numbers: their schedules are taken to the sizes around.
-absl::StatusOr<CompileSummary> CompileSymbolic(const Model& model, const ResolvedSettings& settings,
+absl::StatusOr<CompileSummary> CompileSymbolic(Model model, const ResolvedSettings& settings,
                                                const ServiceOptions* records, const std::string& output) {
   std::vector<std::optional<v1::BestAnswer>> best;
   std::vector<std::vector<RecordAtSizes>> of_task(model.workloads.size());
@@ -254,10 +254,11 @@ absl::StatusOr<CompileSummary> CompileSymbolic(const Model& model, const Resolve
       (made.packaged.only_for.has_value() ? cases : kernels).push_back(std::move(made.packaged));
     }
   }
+  summary.kernels = kernels.size();
   summary.kernels_by_size = static_cast<int>(cases.size());
   summary.regrets = RegretsOf(model.plan, costs);
   kernels.insert(kernels.end(), std::make_move_iterator(cases.begin()), std::make_move_iterator(cases.end()));
-  HONE_RETURN_IF_ERROR(WriteBundle(model.plan, kernels, OptionsOf(settings), output));
+  HONE_RETURN_IF_ERROR(WriteBundle(std::move(model.plan), kernels, OptionsOf(settings), output));
   return summary;
 }
 
@@ -411,9 +412,9 @@ std::string CodeDigest(const std::string& trace_text, const CanonicalWorkload& w
   return made.ok() ? Sha256(made->packaged.kernel.object) : "";
 }
 
-absl::StatusOr<CompileSummary> CompileModel(const Model& model, const ResolvedSettings& settings,
+absl::StatusOr<CompileSummary> CompileModel(Model model, const ResolvedSettings& settings,
                                             const ServiceOptions* records, const std::string& output, LockFile* made) {
-  if (!model.plan.sizes.empty()) return CompileSymbolic(model, settings, records, output);
+  if (!model.plan.sizes.empty()) return CompileSymbolic(std::move(model), settings, records, output);
   std::vector<std::optional<v1::BestAnswer>> best(model.workloads.size());
   if (records != nullptr) {
     HONE_ASSIGN_OR_RETURN(best, FindBest(*records, BestKeysOf(model, TunedTasks(model), settings)));
@@ -437,9 +438,11 @@ absl::StatusOr<CompileSummary> CompileModel(const Model& model, const ResolvedSe
     locked.push_back({model.workloads[i].hash, name, provenance.source, provenance.record, provenance.measured_us,
                       std::move(all[i]->trace), Sha256(kernels.back().kernel.object)});
   }
-  HONE_RETURN_IF_ERROR(WriteBundle(model.plan, kernels, OptionsOf(settings), output));
+  summary.kernels = kernels.size();
+  const std::string name = model.plan.model_name;
+  HONE_RETURN_IF_ERROR(WriteBundle(std::move(model.plan), kernels, OptionsOf(settings), output));
   if (made != nullptr) {
-    *made = {.model_name = model.plan.model_name,
+    *made = {.model_name = name,
              .model_hash = model.hash,
              .target = settings.target_text(),
              .threads = settings.threads,
@@ -490,7 +493,7 @@ absl::StatusOr<CompileSummary> CompileLocked(const Model& model, const LockFile&
   plan.model_name = lock.model_name;
   BundleOptions options = OptionsOf(settings);
   options.digest = lock.bundle_digest;
-  const absl::Status written = WriteBundle(plan, kernels, options, output);
+  const absl::Status written = WriteBundle(std::move(plan), kernels, options, output);
   if (absl::IsFailedPrecondition(written)) {
     return absl::FailedPreconditionError(
         absl::StrCat("every kernel is that of the lock file, but the bundle around them is not: ", written.message(),

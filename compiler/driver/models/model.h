@@ -82,6 +82,7 @@ struct RegretAtSizes {
 
 // How the kernels of a bundle were come by, for the user.
 struct CompileSummary {
+  size_t kernels = 0;          // of tasks, a kernel each:
   int from_records = 0;        // byte for byte the code that was measured: the record's time is the kernel's
   int from_stale_records = 0;  // the record's schedule, but other code than was measured: its time may not hold
   int from_near_records = 0, from_defaults = 0;
@@ -103,8 +104,9 @@ std::string CodeDigest(const std::string& trace, const CanonicalWorkload& worklo
 // Compiles and writes the bundle. `records` nullptr: defaults alone. Every kernel is generated here, on all cores, from
 // its schedule; of what others compiled only the digest is looked at, to tell whether it is the same. A record whose
 // trace no longer replays is passed over, and one that was found slower than the default schedule inside this model.
-// `made`, where given, is filled with what makes the same bundle again.
-absl::StatusOr<CompileSummary> CompileModel(const Model& model, const ResolvedSettings& settings,
+// `made`, where given, is filled with what makes the same bundle again. Constants are let go of as they are written, so
+// that a caller who needs the model no more had better move it.
+absl::StatusOr<CompileSummary> CompileModel(Model model, const ResolvedSettings& settings,
                                             const ServiceOptions* records, const std::string& output,
                                             LockFile* made = nullptr);
 

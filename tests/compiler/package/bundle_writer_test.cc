@@ -269,6 +269,45 @@ TEST(Bundle, PackersAreUsedAgain) {
   EXPECT_EQ(Factors(*bundle), (std::vector<int>{1 + 9 * 10 + 36}));
 }
 
+// A model's constants and their packed forms are not in memory at the same time.
+TEST(Bundle, ConstantsThatArePackedAreLetGoOf) {
+  PlanBuilder b;
+  const int x = b.Tensor("x", PlanTensor::kInput), t0 = b.Tensor("t", PlanTensor::kIntermediate),
+            t1 = b.Tensor("t", PlanTensor::kIntermediate), t2 = b.Tensor("t", PlanTensor::kIntermediate),
+            y = b.Tensor("y", PlanTensor::kOutput);
+  const std::vector<int> constants = {b.Constant("w", 10), b.Constant("w", 100), b.Constant("w", 1000)};
+  b.AddPacked(x, constants[0], t0);
+  b.AddPacked(t0, constants[1], t1);
+  b.AddPacked(t1, constants[2], t2);
+  b.Add(t2, constants[1], y);  // as it is
+  std::vector<std::weak_ptr<const NdArray>> data;
+  for (const int constant : constants) data.push_back(b.plan.tensors[constant].data);
+  struct Watching : ConstantPacker {
+    absl::StatusOr<std::string_view> Pack(std::span<const char> value) override {
+      gone.push_back("");
+      for (const auto& one : data) gone.back() += one.expired() ? "gone " : "here ";
+      return packer->Pack(value);
+    }
+    Watching(std::unique_ptr<ConstantPacker> packer, std::vector<std::weak_ptr<const NdArray>>& data,
+             std::vector<std::string>& gone)
+        : packer(std::move(packer)), data(data), gone(gone) {}
+    std::unique_ptr<ConstantPacker> packer;
+    std::vector<std::weak_ptr<const NdArray>>& data;
+    std::vector<std::string>& gone;
+  };
+  std::vector<std::string> gone;
+  BundleOptions options = Options();
+  options.start_packer = [&](const PrepareKernel& kernel) -> absl::StatusOr<std::unique_ptr<ConstantPacker>> {
+    absl::StatusOr<std::unique_ptr<ConstantPacker>> packer = StartSandboxedPacker(kernel);
+    if (!packer.ok()) return packer.status();
+    return std::make_unique<Watching>(*std::move(packer), data, gone);
+  };
+  const std::string path = testing::TempDir() + "/lets_go_" + std::to_string(getpid());
+  ASSERT_EQ(WriteBundle(std::move(b.plan), Kernels(), options, path), absl::OkStatus());
+  std::filesystem::remove(path);
+  EXPECT_EQ(gone, (std::vector<std::string>{"here here here ", "gone here here ", "gone here here "}));
+}
+
 TEST(Bundle, ModelWithoutKernels) {
   PlanBuilder b;
   b.plan.tasks.clear();
