@@ -27,9 +27,14 @@ void Emitter::EmitTileOp(const TileOp& op) {
     args.erase(args.begin());
     types.erase(types.begin());
   }
-  const llvm::FunctionCallee callee =
-      module_.getOrInsertFunction(instruction->function, llvm::FunctionType::get(result_type, types, false));
-  llvm::Value* result = b_.CreateCall(callee, args);
+  llvm::Value* result = nullptr;
+  if (instruction->function.empty()) {
+    result = b_.CreateMul(b_.CreateSExt(args[0], result_type), b_.CreateSExt(args[1], result_type));
+  } else {
+    const llvm::FunctionCallee callee =
+        module_.getOrInsertFunction(instruction->function, llvm::FunctionType::get(result_type, types, false));
+    result = b_.CreateCall(callee, args);
+  }
   if (instruction->adds) result = b_.CreateAdd(sum, result);
   StoreTileResult(op, instruction->operands[0], result);
 }

@@ -54,7 +54,9 @@ struct TileInstruction {
     int rows = 1;         // of a matrix: each is one piece of memory, and they fill the vector one behind the other
   };
   std::string feature;                     // of the target, by LLVM's name or FeaturesOf(GpuTarget)
-  std::string function;                    // "llvm.x86.avx512.vpdpbusd.512"
+  // "llvm.x86.avx512.vpdpbusd.512"; "": operands 1 and 2, extended to the type of operand 0, are multiplied, which LLVM
+  // makes one instruction of.
+  std::string function;
   std::map<std::string, int64_t> extents;  // of the axes the meaning leaves open
   std::vector<Operand> operands;
   bool adds = false;  // the function is (operand 1, ..) -> what is then added to operand 0

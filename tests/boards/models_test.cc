@@ -70,16 +70,22 @@ TEST_P(BoardModel, AgreesWithOnnxRuntime) {
   ExpectAgreesOn(cpu, model);
 }
 
-// Instructions of AArch64 in a file that these bits tell: Arm ARM, "SDOT (vector)", "USDOT (vector)" and "SMLAL
-// (vector)", of four sums.
-int CountInstructions(const std::string& file, uint32_t bits) {
-  constexpr uint32_t kRegisters = 0x001F03FF;
+// Instructions in a file that these bits tell, whatever their registers.
+struct InstructionBits {
+  uint32_t bits = 0, registers = 0x001F03FF;
+  size_t alignment = 4;
+};
+// Arm ARM, "SDOT (vector)", "USDOT (vector)" and "SMLAL (vector)", of four sums; RISC-V "V" 1.0, chapter 11.14,
+// VWMACC.VX.
+constexpr InstructionBits kSdot{0x4E809400}, kUsdot{0x4E809C00}, kSmlal{0x0E608000}, kVwmacc{0xF4006057, 0x03FF8F80, 2};
+
+int CountInstructions(const std::string& file, const InstructionBits& instruction) {
   const std::string bytes = ReadAll(file);
   int count = 0;
-  for (size_t at = 0; at + 4 <= bytes.size(); at += 4) {
+  for (size_t at = 0; at + 4 <= bytes.size(); at += instruction.alignment) {
     uint32_t word;
     std::memcpy(&word, bytes.data() + at, sizeof(word));
-    count += (word & ~kRegisters) == bits ? 1 : 0;
+    count += (word & ~instruction.registers) == instruction.bits ? 1 : 0;
   }
   return count;
 }
@@ -100,7 +106,6 @@ class QuantisedOnBoard : public OnBoard {
   std::string model_;
 };
 TEST_F(QuantisedOnBoard, MultipliesBytesOfOneSign) {
-  constexpr uint32_t kSdot = 0x4E809400, kUsdot = 0x4E809C00;
   ASSERT_NO_FATAL_FAILURE(CompileQuantised("resnet18_96.onnx", "cortex-a76"));
   EXPECT_GT(CountInstructions(bundle_, kSdot), 21 * 4 * kInConstants) << "a tile and more in each of 21 products";
   EXPECT_LT(CountInstructions(bundle_, kUsdot), kInConstants);
@@ -108,8 +113,12 @@ TEST_F(QuantisedOnBoard, MultipliesBytesOfOneSign) {
 }
 
 // Without dot products: int16, that an instruction widens itself.
-TEST_F(QuantisedOnBoard, MultipliesInt16WithoutDotProducts) {
-  constexpr uint32_t kSmlal = 0x0E608000;
+TEST_F(QuantisedOnBoard, WidensInt16OnRiscV) {
+  ASSERT_NO_FATAL_FAILURE(CompileQuantised("mlp.onnx", "generic-rv64"));
+  EXPECT_GT(CountInstructions(bundle_, kVwmacc), 2 * kInConstants);
+  ExpectAgreesOn("generic-rv64", model_, {"--within-step", "0.999"});
+}
+TEST_F(QuantisedOnBoard, WidensInt16OnNeon) {
   ASSERT_NO_FATAL_FAILURE(CompileQuantised("mlp.onnx", "cortex-a72"));
   EXPECT_GT(CountInstructions(bundle_, kSmlal), 2 * kInConstants);
   ExpectAgreesOn("cortex-a76", model_, {"--within-step", "0.999"});

@@ -90,6 +90,7 @@ INSTANTIATE_TEST_SUITE_P(
         DotCase{"NoUsdot", "cpu:cortex-a76", kUInt8, kInt8, 64, 16, "", 0},  // graph/passes/int8_products.cc
         DotCase{"Usdot", "cpu:neoverse-n2", kUInt8, kInt8, 64, 16, "dot4_u8s8_s32", 4},
         DotCase{"NoInstruction", "cpu:cortex-a72", kInt8, kInt8, 64, 16, "", 0},
+        DotCase{"RiscVLong", "cpu:generic-rv64", kInt16, kInt16, 64, 16, "dot1_s16s16_s32", 4},
         DotCase{"NeonLong", "cpu:cortex-a72", kInt16, kInt16, 64, 16, "dot1_s16s16_s32", 4},
         DotCase{"NoWholeGroups", "cpu:x86-64-v4+avx512vnni", kUInt8, kInt8, 64, 15, "", 0},
         DotCase{"NoWholeVectors", "cpu:x86-64-v4+avx512vnni", kUInt8, kInt8, 37, 16, "", 0},
