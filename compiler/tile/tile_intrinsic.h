@@ -53,7 +53,7 @@ struct TileInstruction {
     bool widens = false;  // elements in memory are narrower integers, which are extended
     int rows = 1;         // of a matrix: each is one piece of memory, and they fill the vector one behind the other
   };
-  std::string feature;                     // of the target, by LLVM's name or FeaturesOf(GpuTarget)
+  std::string feature;  // of the target, by LLVM's name or FeaturesOf(GpuTarget)
   // "llvm.x86.avx512.vpdpbusd.512"; "": operands 1 and 2, extended to the type of operand 0, are multiplied, which LLVM
   // makes one instruction of.
   std::string function;
