@@ -223,8 +223,7 @@ class GraphBuilder {
   absl::Status Pack(const BundleOptions& options) {
     std::vector<ConstantToPack> wanted;
     std::vector<PackedKey> keys;
-    std::map<int, int>
-        uses;  // that are left of a constant: a packed form each, and one for those that stay as they are
+    std::map<int, int> uses;  // of constants, that are left: packed forms, and where they stay as they are
     for (const int output : plan_.outputs) ++uses[RootOf(plan_, output)];
     for (const PlanStep& step : plan_.steps) {
       if (step.is_call()) {

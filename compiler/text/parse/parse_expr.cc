@@ -137,7 +137,7 @@ absl::StatusOr<Parsed> Parser::Primary() {
         at, absl::StrCat("`", name, "` is not defined here; expected a loop's or block's variable, or a buffer"));
   }
   if (symbol->var) return Parsed{symbol->var};
-  if (symbol->meaning) return Parsed{symbol->meaning};
+  if (symbol->meaning) return Meaning(at, symbol->meaning);
   if (symbol->is_scalar) return Parsed{MakeLoad(symbol->buffer, {})};
   if (symbol->value) {
     return ErrorAt(at, absl::StrCat("`", name, "` is a value of the graph; expected a number or a symbolic size"));

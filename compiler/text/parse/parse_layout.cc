@@ -207,13 +207,13 @@ absl::StatusOr<Parsed> Parser::PlaceOf(const Buffer& buffer) {
     if (const auto found = places->find(buffer.id()); found != places->end()) place = found->second;
   }
   const Token at = Take();
-  if (at.text == "elem_offset") return Parsed{place.offset};
+  if (at.text == "elem_offset") return Meaning(at, place.offset);
   HONE_RETURN_IF_ERROR(Expect("["));
   HONE_ASSIGN_OR_RETURN(const Expr number, IntExpression("the number of a dimension"));
   HONE_RETURN_IF_ERROR(Expect("]"));
   const std::optional<int64_t> dimension = ConstantValue(number);
   if (dimension && *dimension >= 0 && *dimension < static_cast<int64_t>(place.strides.size()))
-    return Parsed{place.strides[static_cast<size_t>(*dimension)]};
+    return Meaning(at, place.strides[static_cast<size_t>(*dimension)]);
   return ErrorAt(at, absl::StrCat("a stride of a dimension that a buffer of ", place.strides.size(), " has not"));
 }
 
@@ -269,6 +269,7 @@ absl::Status Parser::DefineView(const Token& at, const std::string& name, Buffer
     }
     view.target = outer->second.target;
     view.offset = view.offset + outer->second.offset;
+    HONE_RETURN_IF_ERROR(Meaning(at, view.offset).status());
   }
   const Buffer buffer(name, spec.type, std::move(spec.shape), target.scope());
   views_.emplace(buffer.id(), std::move(view));

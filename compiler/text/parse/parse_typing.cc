@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/scalar_arith.h"
 #include "compiler/ir/structural.h"
+#include "compiler/ir/visit.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/text/parse/parser.h"
 
@@ -42,6 +43,12 @@ absl::StatusOr<Parsed> Parser::Deeper(const Token& at, Expr e, std::initializer_
   if (depth > kMaxExprDepth)
     return ErrorAt(at, absl::StrCat("this expression is deeper than ", kMaxExprDepth, " operations"));
   return Parsed{std::move(e), depth};
+}
+
+absl::StatusOr<Parsed> Parser::Meaning(const Token& at, Expr e) const {
+  int nodes = 0;
+  ForEachExpr(e, [&](const Expr&) { return ++nodes <= kMaxExprDepth; });
+  return Deeper(at, std::move(e), {nodes});
 }
 
 // Brings two operands to one type, as far as that loses nothing.

@@ -247,6 +247,9 @@ class Parser {
   absl::StatusOr<Parsed> Coerce(const Token& at, Parsed value, DType type, absl::string_view what);
   absl::StatusOr<std::vector<Parsed>> Arguments(absl::string_view function, int count);  // after "(", takes ")"
   absl::StatusOr<Parsed> Deeper(const Token& at, Expr e, std::initializer_list<int> depths) const;
+  // What a name or a place stands for. A text may make each of the one before, and twice of it: its size counts as
+  // depth.
+  absl::StatusOr<Parsed> Meaning(const Token& at, Expr e) const;
   absl::StatusOr<DType> TypeText(absl::string_view what);
   absl::StatusOr<std::vector<Subscript>> Subscripts(const Token& at, const Buffer& buffer);
   absl::StatusOr<IndexList> Indices(const Token& at, const Buffer& buffer);

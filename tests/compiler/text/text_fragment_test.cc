@@ -64,6 +64,26 @@ def main():
               HasSubstr("C[i, j] = C[i, j] + T.Cast(\"float32\", A[i, k]) * T.Cast(\"float32\", B[k, j])"));
 }
 
+// Each place is twice the one before it.
+TEST(TextFragmentTest, PlacesMadeOfPlacesAreLimited) {
+  std::string text = R"(
+@T.prim_func
+def main(X: T.Buffer((4096,), "float32")):
+    for p in range(1):
+        with T.block("parts"):
+            B0 = T.match_buffer(X[p:p + 1], (1,), "float32")
+)";
+  for (int i = 1; i < 40; ++i) {
+    const std::string before = absl::StrCat("B", i - 1, ".elem_offset + B", i - 1, ".elem_offset");
+    absl::StrAppend(&text, "            B", i, " = T.match_buffer(X[", before, ":", before,
+                    " + 1], (1,), \"float32\")\n");
+  }
+  absl::StrAppend(&text, "            B0[0] = T.float32(0)\n");
+  const absl::StatusOr<PrimFunc> func = ParsePrimFunc(text);
+  ASSERT_FALSE(func.ok());
+  EXPECT_THAT(std::string(func.status().message()), HasSubstr("this expression is deeper than 800 operations"));
+}
+
 struct Mistake {
   const char *name, *from, *to, *message;
 };
