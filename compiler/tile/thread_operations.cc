@@ -119,12 +119,12 @@ TileInstruction Dot2Int16(const char* feature, const char* function, int lanes) 
   return {feature, function, {{"n", lanes}}, {{kInt32, lanes}, {type, 2 * lanes, 32}, {type, 2 * lanes}}, true};
 }
 
-// One product of int16 a lane, which the instruction widens itself (SMLAL, VWMACC): twice as fast as one of 32 bits on
+// One product of int16 a lane, which the instruction widens itself: twice as fast as one of 32 bits on
 // cores that multiply 64 bits of a vector at a time (Arm Cortex-A72 Software Optimization Guide, ASIMD multiply
 // accumulate).
-TileInstruction LongProduct(const char* feature, int lanes) {
+TileInstruction LongProduct(const char* feature, const char* mnemonic, int lanes) {
   const DType type = DType::Int(16);
-  return {feature, "", {{"n", lanes}}, {{kInt32, lanes}, {type, lanes, 16}, {type, lanes}}, true};
+  return {feature, mnemonic, {{"n", lanes}}, {{kInt32, lanes}, {type, lanes, 16}, {type, lanes}}, true};
 }
 
 // An instruction on matrices in vector registers (Arm ARM, SMMLA and BFMMLA): of A two rows of GROUP elements, of B two
@@ -210,8 +210,9 @@ std::vector<TileIntrinsic> ThreadOperations() {
            DotOfLane("avx512vnni", "llvm.x86.avx512.vpdpwssd.256", 8, false),
            DotOfLane("avxvnni", "llvm.x86.avx512.vpdpwssd.256", 8, false),
            Dot2Int16("avx512bw", "llvm.x86.avx512.pmaddw.d.512", 16), Dot2Int16("avx2", "llvm.x86.avx2.pmadd.wd", 8)}));
-  table.push_back(Dot("dot1_s16s16_s32", "1", "int16", "int16", "int32",
-                      {LongProduct("zvl256b", 8), LongProduct("v", 4), LongProduct("neon", 4)}));
+  table.push_back(
+      Dot("dot1_s16s16_s32", "1", "int16", "int16", "int32",
+          {LongProduct("zvl256b", "vwmacc", 8), LongProduct("v", "vwmacc", 4), LongProduct("neon", "smlal", 4)}));
   table.push_back(Dot("dot2_bf16_f32", "2", "bfloat16", "bfloat16", "float32",
                       {Dot2Bfloat16("avx512bf16", "llvm.x86.avx512bf16.dpbf16ps.512", 16),
                        Dot2Bfloat16("avx512bf16", "llvm.x86.avx512bf16.dpbf16ps.256", 8),

@@ -236,7 +236,7 @@ std::optional<bool> AsksForNothing(std::string_view keyword, const StepLiteral& 
 // Whether the step means nothing without the argument.
 bool IsNeeded(const MutableStepArgument& argument) {
   return std::holds_alternative<BlockRef*>(argument.value) || std::holds_alternative<LoopRef*>(argument.value) ||
-         std::holds_alternative<BlockOrLoop*>(argument.value);
+         std::holds_alternative<BlockOrLoop*>(argument.value) || std::holds_alternative<IndexMap*>(argument.value);
 }
 
 // Gives a step's arguments what the call says: by keyword, or the next by position.

@@ -96,6 +96,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"WrongKind", "b = sch.get_block(\"C\")\nsch.parallel(b)",
             "line 2: parallel, argument loop: b is a block, expected a loop"},
         Bad{"Missing", "sch.get_loops()", "line 1: get_loops: the argument block is missing"},
+        Bad{"MissingMap", "b0 = sch.get_block(\"C\")\nsch.transform_layout(b0, buffer=(\"read\", 0))",
+            "line 2: transform_layout: the argument index_map is missing"},
         Bad{"TooMany", "b = sch.get_block(\"C\", \"main\", 3)", "there is no argument number 3"},
         Bad{"DialectKeyword",
             "b = sch.get_block(\"C\")\nl, = sch.get_loops(b)\nsch.split(l, [2, 2], disable_predication=True)",

@@ -52,10 +52,11 @@ TEST(BuildReply, SaysWhichVectorisedLoopsAreSerial) {
   request.set_workload(R"(
 @T.prim_func
 def main(A: T.Buffer((8, 8), "float32"), B: T.Buffer((8,), "float32")):
-    for i in T.vectorized(8):
-        B[i] = T.float32(0)
-        for j in range(i + 1):
-            B[i] = B[i] + A[j, i]
+    with T.block("root"):
+        for i in T.vectorized(8):
+            B[i] = T.float32(0)
+            for j in range(i + 1):
+                B[i] = B[i] + A[j, i]
 )");
   request.set_trace("");
   request.set_target(HostTarget().text);

@@ -36,7 +36,9 @@ std::string TargetWith(const std::string& feature) {
   for (const CpuInfo& cpu : CpuTable()) {
     const std::set<std::string> features = absl::StrSplit(std::string(cpu.features), ' ');
     if (features.count(feature) == 0) continue;
-    const std::string name(cpu.name);
+    std::string name(cpu.name);
+    // A board may be a core without what the emulator lacks.
+    if (const std::string without = name + "-zicond"; std::filesystem::exists(BoardRunner(without))) name = without;
     const std::pair<bool, size_t> costs(!std::filesystem::exists(BoardRunner(name)), features.size());
     if (!found.empty() && costs >= least) continue;
     least = costs;
@@ -48,6 +50,7 @@ std::string TargetWith(const std::string& feature) {
 // Behind "llvm.aarch64.neon." comes the name, and behind it the types. Behind "llvm.x86." comes a feature, which
 // functions on tile registers do not have, then the name, which may have dots in it, and the bits of a vector.
 std::string Mnemonic(const std::string& function) {
+  if (!absl::StartsWith(function, "llvm.")) return function;
   constexpr absl::string_view kNeon = "llvm.aarch64.neon.", kX86 = "llvm.x86.";
   if (absl::StartsWith(function, kNeon))
     return function.substr(kNeon.size(), function.find('.', kNeon.size()) - kNeon.size());

@@ -272,7 +272,7 @@ planted_bug(a_second_name_agrees_on_facts state/device_facts.cc "DeviceFacts.*"
   [[return principals.size() > 1 ? by_principal : by_worker;]]
   [[return by_worker;]])
 planted_bug(a_lost_name_is_anybodys rules/worker_ends.cc "Workers.*"
-  [[lost_names.Add(now, worker.tenant, info.name(), worker.principal, worker.hello.name_key());]]
+  [[lost_names.Add(now, worker.tenant, info.name(), worker.reporter->principal, worker.hello.name_key());]]
   [[]])
 planted_bug(every_tenant_is_looked_at_for_each_lease rules/lease_rules.cc "Scale.*"
   [[for (const auto& [charged, tenant] : pool.ready_tenants) {
