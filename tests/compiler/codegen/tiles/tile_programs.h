@@ -17,8 +17,8 @@ Target TargetNamed(const std::string& text);
 // What an instruction of this feature is compiled for: of the cores that have it the one that has least beside it,
 // those first that this machine emulates. "" where no core of the table has it.
 std::string TargetWith(const std::string& feature);
-// What assemblers call the instruction of LLVM's function, on x86 without the v in front: "llvm.x86.avx512bf16.dpbf16ps.512" is
-// "dpbf16ps".
+// What assemblers call the instruction of LLVM's function, on x86 without the v in front:
+// "llvm.x86.avx512bf16.dpbf16ps.512" is "dpbf16ps".
 std::string Mnemonic(const std::string& function);
 int CountOf(const std::string& text, const std::string& part);
 
