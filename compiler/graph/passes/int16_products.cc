@@ -1,9 +1,10 @@
 // Products of bytes become products of int16 (cast_products.h).
 //
 // Machines without an instruction for sums of products of bytes (AVX-512's and AVX's VNNI) have one for pairs of int16
-// (vpmaddwd). Widening takes the port that shuffles, for every vector that is loaded, and a product loads each operand
-// many times: what makes an operand had better write it wide. Not for a convolution by minimal filtering, whose
-// transform widens, and which is exact for bytes alone.
+// (vpmaddwd), or one for a product of int16, which it widens (NEON's smlal, RISC-V's vwmacc). Widening bytes takes the
+// port that shuffles, for every vector that is loaded, and a product loads each operand many times: what makes an
+// operand had better write it wide. Not for a convolution by minimal filtering, whose transform widens, and which is
+// exact for bytes alone.
 #include <algorithm>
 
 #include "compiler/graph/passes.h"
