@@ -28,7 +28,7 @@ void Emitter::EmitTileOp(const TileOp& op) {
     types.erase(types.begin());
   }
   llvm::Value* result = nullptr;
-  if (instruction->is_multiplication()) {
+  if (instruction->multiplies) {
     result = b_.CreateMul(b_.CreateSExt(args[0], result_type), b_.CreateSExt(args[1], result_type));
   } else {
     const llvm::FunctionCallee callee =

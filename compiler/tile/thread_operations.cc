@@ -119,12 +119,13 @@ TileInstruction Dot2Int16(const char* feature, const char* function, int lanes) 
   return {feature, function, {{"n", lanes}}, {{kInt32, lanes}, {type, 2 * lanes, 32}, {type, 2 * lanes}}, true};
 }
 
-// One product of int16 a lane, which the instruction widens itself: twice as fast as one of 32 bits on
-// cores that multiply 64 bits of a vector at a time (Arm Cortex-A72 Software Optimization Guide, ASIMD multiply
-// accumulate).
+// One product of int16 a lane, which the instruction widens itself: twice as fast as one of 32 bits on cores that
+// multiply 64 bits of a vector at a time (Arm Cortex-A72 Software Optimization Guide, ASIMD multiply accumulate).
 TileInstruction LongProduct(const char* feature, const char* mnemonic, int lanes) {
   const DType type = DType::Int(16);
-  return {feature, mnemonic, {{"n", lanes}}, {{kInt32, lanes}, {type, lanes, 16}, {type, lanes}}, true};
+  TileInstruction product{feature, mnemonic, {{"n", lanes}}, {{kInt32, lanes}, {type, lanes, 16}, {type, lanes}}, true};
+  product.multiplies = true;
+  return product;
 }
 
 // An instruction on matrices in vector registers (Arm ARM, SMMLA and BFMMLA): of A two rows of GROUP elements, of B two

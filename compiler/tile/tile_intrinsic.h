@@ -53,19 +53,19 @@ struct TileInstruction {
     bool widens = false;  // elements in memory are narrower integers, which are extended
     int rows = 1;         // of a matrix: each is one piece of memory, and they fill the vector one behind the other
   };
-  std::string feature;  // of the target, by LLVM's name or FeaturesOf(GpuTarget)
-  // "llvm.x86.avx512.vpdpbusd.512". Not with "llvm." in front, "smlal": what LLVM makes of operands 1 and 2, extended
-  // to the type of operand 0 and multiplied, and of the addition.
-  std::string function;
+  std::string feature;                     // of the target, by LLVM's name or FeaturesOf(GpuTarget)
+  std::string function;                    // "llvm.x86.avx512.vpdpbusd.512"
   std::map<std::string, int64_t> extents;  // of the axes the meaning leaves open
   std::vector<Operand> operands;
   bool adds = false;  // the function is (operand 1, ..) -> what is then added to operand 0
-  bool is_multiplication() const { return !function.starts_with("llvm."); }
   // Operands are tile registers in place of vectors: `operands` is empty, and `extents` are the largest. The function
   // takes their numbers; what it writes to memory comes last, by address and bytes between rows.
   bool in_tiles = false;
   // From one to the next, and to its result, of the unit that does it; 0: as a fused multiply-add of vectors.
   double cycles = 0, latency = 0;
+  // There is no function: operands 1 and 2 are extended to the type of operand 0 and multiplied, and of that and the
+  // addition LLVM makes the instruction that `function` names, "smlal".
+  bool multiplies = false;
 };
 
 // How the intrinsic is emitted where no instruction fits: its axes as loops, outermost first.

@@ -171,8 +171,9 @@ void Dispatcher::Impl::On(const KeepChoices& event) {
 
 void Dispatcher::Impl::CommitThen(std::vector<Write> writes, std::function<void()> after) {
   for (Write& write : writes) step_writes.push_back(std::move(write));
+  if (!after) return;
   if (step_after.empty()) step_after.reserve(kUsualWrites / 4);
-  if (after) step_after.push_back(std::move(after));
+  step_after.push_back(std::move(after));
 }
 
 void Dispatcher::Impl::CommitStep() {

@@ -19,6 +19,7 @@ struct MeasuredSchedule {
   std::vector<int64_t> sizes;
   Trace trace;
 };
+inline constexpr int kNotMeasured = -1;  // in the place of the number of one
 
 class SchedulesBySize {
  public:
@@ -37,7 +38,7 @@ class SchedulesBySize {
     size_t point = 0;        // for which it was made
     size_t generator = 0;    // of that point
     Choice choice;
-    int measured = -1;  // which of those; -1: none
+    int measured = kNotMeasured;  // which of those
   };
   const std::vector<Candidate>& candidates() const { return candidates_; }
   absl::StatusOr<Trace> TraceOf(const Candidate& candidate) const;  // for the workload at its point

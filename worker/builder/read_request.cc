@@ -13,7 +13,6 @@ namespace hone {
 absl::StatusOr<PrimFunc> ReadWorkload(const v1::BuildRequest& request) {
   HONE_ASSIGN_OR_RETURN(PrimFunc workload, ParsePrimFunc(request.workload()));
   HONE_RETURN_IF_ERROR(Annotate(Verify(workload), "the workload"));
-  if (workload.body.As<BlockRealize>() == nullptr) return absl::InvalidArgumentError("the workload has no root block");
   return workload;
 }
 

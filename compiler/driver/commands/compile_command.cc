@@ -61,15 +61,15 @@ absl::Status CompileAsLocked(const CompileCommand& command) {
   HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(command.settings.import));
   HONE_RETURN_IF_ERROR(NoRange(import, "with --locked"));
   HONE_ASSIGN_OR_RETURN(const ResolvedSettings settings, ResolveLocked(*lock));
-  HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(command.model, import, settings.plan()));
-  const absl::StatusOr<CompileSummary> summary = CompileLocked(model, *lock, settings, command.output);
+  HONE_ASSIGN_OR_RETURN(Model model, LoadModel(command.model, import, settings.plan()));
+  const absl::StatusOr<CompileSummary> summary = CompileLocked(std::move(model), *lock, settings, command.output);
   if (absl::IsFailedPrecondition(summary.status())) {
     return WithExitCode(ExitCode::kMismatch, Annotate(summary.status(), command.locked));
   }
   HONE_RETURN_IF_ERROR(summary.status());
   HONE_RETURN_IF_ERROR(Sign(command));
-  std::fprintf(stderr, "%s: %zu kernels, the bundle of %s byte for byte\n", command.output.c_str(),
-               model.plan.tasks.size(), command.locked.c_str());
+  std::fprintf(stderr, "%s: %d kernels, the bundle of %s byte for byte\n", command.output.c_str(), summary->kernels,
+               command.locked.c_str());
   return absl::OkStatus();
 }
 
@@ -117,7 +117,7 @@ void PrintJson(const CompileCommand& command, const std::vector<PlanSize>& sizes
 // What the bundle was made from, and what would make a better one.
 void PrintSummary(const CompileCommand& command, const std::vector<PlanSize>& sizes, const CompileSummary& summary) {
   std::fprintf(stderr,
-               "%s: %zu kernels: %d from records, %d from stale records, %d from near records, %d from defaults\n",
+               "%s: %d kernels: %d from records, %d from stale records, %d from near records, %d from defaults\n",
                command.output.c_str(), summary.kernels, summary.from_records, summary.from_stale_records,
                summary.from_near_records, summary.from_defaults + summary.from_faster_defaults);
   PrintRegrets(command, sizes, summary);

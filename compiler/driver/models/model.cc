@@ -131,6 +131,7 @@ std::vector<absl::StatusOr<Made>> MakeAll(const Model& model, const std::functio
 }
 
 void Count(const std::string& source, CompileSummary* summary) {
+  ++summary->kernels;
   ++(source == kRecord          ? summary->from_records
      : source == kStaleRecord   ? summary->from_stale_records
      : source == kNearRecord    ? summary->from_near_records
@@ -254,7 +255,6 @@ absl::StatusOr<CompileSummary> CompileSymbolic(Model model, const ResolvedSettin
       (made.packaged.only_for.has_value() ? cases : kernels).push_back(std::move(made.packaged));
     }
   }
-  summary.kernels = kernels.size();
   summary.kernels_by_size = static_cast<int>(cases.size());
   summary.regrets = RegretsOf(model.plan, costs);
   kernels.insert(kernels.end(), std::make_move_iterator(cases.begin()), std::make_move_iterator(cases.end()));
@@ -438,7 +438,6 @@ absl::StatusOr<CompileSummary> CompileModel(Model model, const ResolvedSettings&
     locked.push_back({model.workloads[i].hash, name, provenance.source, provenance.record, provenance.measured_us,
                       std::move(all[i]->trace), Sha256(kernels.back().kernel.object)});
   }
-  summary.kernels = kernels.size();
   const std::string name = model.plan.model_name;
   HONE_RETURN_IF_ERROR(WriteBundle(std::move(model.plan), kernels, OptionsOf(settings), output));
   if (made != nullptr) {
@@ -454,7 +453,7 @@ absl::StatusOr<CompileSummary> CompileModel(Model model, const ResolvedSettings&
   return summary;
 }
 
-absl::StatusOr<CompileSummary> CompileLocked(const Model& model, const LockFile& lock, const ResolvedSettings& settings,
+absl::StatusOr<CompileSummary> CompileLocked(Model model, const LockFile& lock, const ResolvedSettings& settings,
                                              const std::string& output) {
   if (model.hash != lock.model_hash) {
     return absl::FailedPreconditionError(
@@ -489,11 +488,10 @@ absl::StatusOr<CompileSummary> CompileLocked(const Model& model, const LockFile&
         missing.size(), " of ", all.size(), " kernels are not those of the lock file: ", absl::StrJoin(missing, "; "),
         ". To go on: ", remedy));
   }
-  Plan plan = model.plan;
-  plan.model_name = lock.model_name;
+  model.plan.model_name = lock.model_name;
   BundleOptions options = OptionsOf(settings);
   options.digest = lock.bundle_digest;
-  const absl::Status written = WriteBundle(std::move(plan), kernels, options, output);
+  const absl::Status written = WriteBundle(std::move(model.plan), kernels, options, output);
   if (absl::IsFailedPrecondition(written)) {
     return absl::FailedPreconditionError(
         absl::StrCat("every kernel is that of the lock file, but the bundle around them is not: ", written.message(),

@@ -82,7 +82,7 @@ struct RegretAtSizes {
 
 // How the kernels of a bundle were come by, for the user.
 struct CompileSummary {
-  size_t kernels = 0;          // of tasks, a kernel each:
+  int kernels = 0;             // of tasks, a kernel each:
   int from_records = 0;        // byte for byte the code that was measured: the record's time is the kernel's
   int from_stale_records = 0;  // the record's schedule, but other code than was measured: its time may not hold
   int from_near_records = 0, from_defaults = 0;
@@ -112,7 +112,7 @@ absl::StatusOr<CompileSummary> CompileModel(Model model, const ResolvedSettings&
 
 // Makes the bundle that the lock file is of, byte for byte, or none: FailedPrecondition names the kernels that are
 // missing or come out otherwise, and why.
-absl::StatusOr<CompileSummary> CompileLocked(const Model& model, const LockFile& lock, const ResolvedSettings& settings,
+absl::StatusOr<CompileSummary> CompileLocked(Model model, const LockFile& lock, const ResolvedSettings& settings,
                                              const std::string& output);
 
 }  // namespace hone

@@ -45,7 +45,7 @@ struct BucketsOfTask {
 // Compiles the function, which is the workload within a bucket, by that schedule, and keeps it as the next bucket's
 // where it can. `from`: which of what was measured the schedule comes from, kNotMeasured or kPlainSchedule.
 using MakeKernel = std::function<absl::Status(const PrimFunc& func, const Trace& trace, int from)>;
-inline constexpr int kNotMeasured = -1, kPlainSchedule = -2;
+inline constexpr int kPlainSchedule = kNotMeasured - 1;
 // Cuts the range of the task's sizes into as few buckets as lose little by draft (tuner/space/schedules_by_size.h),
 // each with a schedule that `make` takes; what was measured goes first, and ends at its own sizes. Where it takes none
 // of the fast ones, a plain one is used. FailedPrecondition where it does not take that either.

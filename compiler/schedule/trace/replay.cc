@@ -20,6 +20,7 @@ absl::Status ReplayStep(const Trace& trace, size_t i, Schedule& schedule) {
 }
 
 absl::StatusOr<Schedule> Replay(const Trace& trace, const PrimFunc& workload) {
+  if (workload.body.As<BlockRealize>() == nullptr) return absl::InvalidArgumentError("the workload has no root block");
   Schedule schedule(workload);
   for (size_t i = 0; i < trace.steps.size(); ++i) HONE_RETURN_IF_ERROR(ReplayStep(trace, i, schedule));
   return schedule;

@@ -33,15 +33,8 @@ Stmt ForEach(const std::vector<Var>& vars, const std::vector<Expr>& extents, Stm
 
 Var Counter(const char* name, const Buffer& fragment) { return Var(name, fragment.shape()[0].type()); }
 
-Stmt Assign(const Buffer& buffer, Expr value, const Var& row, const Var& column) {
-  return Stmt::Make(Store{buffer, {row, column}, MakeCast(buffer.type(), std::move(value))});
-}
-
-Stmt CopyOf(const Buffer& to, const Buffer& from, const Buffer& fragment, bool by_columns) {
-  const Var i = Counter("i", fragment), j = Counter("j", fragment);
-  const bool turns_to = by_columns && !to.SameAs(fragment), turns_from = by_columns && !from.SameAs(fragment);
-  const Expr value = turns_from ? MakeLoad(from, {j, i}) : MakeLoad(from, {i, j});
-  return ForEach({i, j}, fragment.shape(), turns_to ? Assign(to, value, j, i) : Assign(to, value, i, j));
+Stmt Assign(const Buffer& buffer, const std::vector<Expr>& indices, Expr value) {
+  return Stmt::Make(Store{buffer, indices, MakeCast(buffer.type(), std::move(value))});
 }
 
 }  // namespace
@@ -138,7 +131,7 @@ absl::StatusOr<Stmt> Parser::FillFragment() {
   HONE_RETURN_IF_ERROR(Expect(","));
   HONE_ASSIGN_OR_RETURN(const Parsed value, Expression());
   const Var i = Counter("i", c), j = Counter("j", c);
-  return ForEach({i, j}, c.shape(), Assign(c, value.e, i, j));
+  return ForEach({i, j}, c.shape(), Assign(c, {i, j}, value.e));
 }
 
 absl::StatusOr<Stmt> Parser::CopyFragment(bool loads) {
@@ -151,7 +144,11 @@ absl::StatusOr<Stmt> Parser::CopyFragment(bool loads) {
     if (!StructuralEqual(fragment.shape()[d], matrix.shape()[by_columns ? 1 - d : d]))
       return ErrorAt(at, "a fragment and a matrix of different shapes");
   }
-  return loads ? CopyOf(fragment, matrix, fragment, by_columns) : CopyOf(matrix, fragment, fragment, by_columns);
+  const Var i = Counter("i", fragment), j = Counter("j", fragment);
+  const std::vector<Expr> here = {i, j}, there = by_columns ? std::vector<Expr>{j, i} : here;
+  return ForEach(
+      {i, j}, fragment.shape(),
+      loads ? Assign(fragment, here, MakeLoad(matrix, there)) : Assign(matrix, there, MakeLoad(fragment, here)));
 }
 
 absl::StatusOr<Stmt> Parser::MultiplyFragments() {
@@ -172,7 +169,7 @@ absl::StatusOr<Stmt> Parser::MultiplyFragments() {
   const Var i = Counter("i", c), j = Counter("j", c), k = Counter("k", c);
   const Expr factors[] = {MakeCast(c.type(), MakeLoad(a, {i, k})), MakeCast(c.type(), MakeLoad(b, {k, j}))};
   return ForEach({i, j, k}, {c.shape()[0], c.shape()[1], a.shape()[1]},
-                 Assign(c, MakeLoad(c, {i, j}) + factors[0] * factors[1], i, j));
+                 Assign(c, {i, j}, MakeLoad(c, {i, j}) + factors[0] * factors[1]));
 }
 
 // After "T.name".

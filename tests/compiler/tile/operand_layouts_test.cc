@@ -145,7 +145,7 @@ TEST_P(VectorLayouts, OperandsFillTheirRegister) {
       const int64_t elements = ElementsOf(*GetParam(), instruction, operand), bits = elements * operand.type().bits;
       const int64_t in_register = passed.widens ? elements * passed.type.bits : bits;
       // The factors of a long product fill half of one.
-      const int halves = instruction.is_multiplication() && i > 0 ? 2 : 1;
+      const int halves = instruction.multiplies && i > 0 ? 2 : 1;
       register_bits.insert(passed.lanes * passed.type.bits * halves);
       if (passed.splat_bits == 0) {
         EXPECT_EQ(in_register, passed.lanes * passed.type.bits);

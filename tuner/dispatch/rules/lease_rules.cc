@@ -99,6 +99,7 @@ void Dispatcher::Impl::LendTrials(const Touched& batch) {
     if (!fleet.HasJob(id) || !fleet.StandingOfJob(id).ready) continue;
     for (const WorkerPool* pool : fleet.PoolOfJob(id).workers) add(*pool);
   }
+  if (pools.empty()) return;
   std::vector<LeaseToken> granted;
   granted.reserve(kUsualWrites);
   for (const WorkerPool* pool : pools) {

@@ -13,6 +13,10 @@ namespace {
 constexpr size_t kHashBytes = 8, kMostGeneratorBytes = 1 << 10;
 constexpr size_t kMostDetailBytes = 400;
 
+void SetDetail(v1::Outcome* outcome, const std::string& detail) {
+  outcome->set_detail(std::string(Utf8Prefix(detail, kMostDetailBytes)));
+}
+
 bool IsEmptyOr(const std::string& bytes, size_t size) { return bytes.empty() || bytes.size() == size; }
 
 }  // namespace
@@ -35,7 +39,7 @@ v1::Outcome OutcomeOfBuild(const v1::BuildOutcome& built) {
   outcome.set_object_digest(reply.object_digest());
   outcome.set_generator(reply.generator());
   if (reply.error().empty()) {
-    outcome.set_detail(std::string(Utf8Prefix(absl::StrJoin(reply.serial_loops(), "; "), kMostDetailBytes)));
+    SetDetail(&outcome, absl::StrJoin(reply.serial_loops(), "; "));
     return outcome;
   }
   SetFailure(&outcome,
@@ -55,7 +59,7 @@ v1::Outcome OutcomeOfUnprepared(const absl::Status& status) {
 
 void SetFailure(v1::Outcome* outcome, v1::OutcomeKind kind, const std::string& detail) {
   outcome->set_kind(kind);
-  outcome->set_detail(std::string(Utf8Prefix(detail, kMostDetailBytes)));
+  SetDetail(outcome, detail);
 }
 
 }  // namespace hone
