@@ -220,8 +220,8 @@ planted_bug(a_restart_forgets_what_was_lent rules/job_rules.cc "Leases.*"
   [[leases.AddOrphan(std::move(trial), now + Micros{options.lease_ms} * 1000);]]
   [[]])
 planted_bug(a_commit_keeps_one_promise_of_many dispatcher.cc ${simulation}
-  [[if (after) step_after.push_back(std::move(after));]]
-  [[if (after) step_after = {std::move(after)};]])
+  [[step_after.push_back(std::move(after));]]
+  [[step_after = {std::move(after)};]])
 planted_bug(a_repeated_submit_does_not_wait_for_the_disk rules/job_rules.cc ${simulation}
   [[return CommitThen({}, [this, to = event.to, reply] { ReplyNow(to, reply); });]]
   [[return ReplyNow(event.to, reply);]] SEED 220)
