@@ -40,6 +40,19 @@ inline constexpr size_t kUsualWrites = 32;  // of an event with results, and lea
 inline constexpr Micros kSaveAccountsEvery = 1'000'000;
 inline constexpr double kUsualSeconds = 0.3;  // of device time, that a lease counts for until its result is charged
 
+// A worker's Sync that is held until there is something to answer it with, and what of it is needed by then: the
+// request itself would lie in memory for as long, which no cache holds when the answer is due.
+struct OpenCall {
+  ReplyTo to = 0;
+  Micros answer_by = 0;
+  std::vector<LeaseToken> held, reported;  // that it named, each sorted
+  google::protobuf::RepeatedPtrField<v1::BuildId> building;
+  bool draining = false, gave_back = false, built = false;  // as it says; it named leases or builds that are over
+  std::vector<v1::TrialResult> unjudged;                    // their histories are on the way
+
+  bool Named(const LeaseToken& lease) const;
+};
+
 // A worker's session, from its Hello until it has been silent for a lease.
 struct Worker {
   uint64_t id = 0;
@@ -53,13 +66,12 @@ struct Worker {
   int build_credits = 0;    // and builds
   bool draining = false;    // it says so, or was asked to
   bool drain_asked = false, drain_told = false;
-  std::optional<v1::SyncRequest> waiting;  // the Sync that is held
-  ReplyTo waiting_to = 0;
-  Micros answer_by = 0;
-  Micros quiet_until = 0;   // it takes timings: its call is not answered, and it is lent nothing
-  Micros silent_since = 0;  // no call of it has been open since then; 0: one is, or it never called
-  std::string waiting_for;  // as it last said: what keeps it from work,
-  bool not_quiet = false;   // and whether that is the state of its machine
+  std::optional<OpenCall> waiting;
+  Micros stuck_at = Deadlines::kNever;  // when the first of the trials it has under work has been so for too long
+  Micros quiet_until = 0;               // it takes timings: its call is not answered, and it is lent nothing
+  Micros silent_since = 0;              // no call of it has been open since then; 0: one is, or it never called
+  std::string waiting_for;              // as it last said: what keeps it from work,
+  bool not_quiet = false;               // and whether that is the state of its machine
   // What became of reports, to be said in the next answer; REPORT_REFUSAL_UNSPECIFIED: the result is durable.
   std::map<ReportedLease, v1::ReportRefusal> verdicts;
   double build_seconds = 0, verify_seconds = 0, measure_seconds = 0;  // as it last reported
@@ -108,6 +120,8 @@ class Dispatcher::Impl {
   Touched& TakeTouched();  // sorted, until it is taken the next time
   void MeetDeadlines();
   void MeetDeadline(Trial& trial);
+  void NoteStuckAt(Worker& worker);
+  void TakeBackStuck(Worker& worker);
   void MeetDeadline(Build& build);
   void File(const Touched& batch);
   void FileWorker(const Worker& worker);
@@ -137,7 +151,7 @@ class Dispatcher::Impl {
   // How much it may be lent: what it asks for, less what it holds and has not `said`.
   void NoteCredits(Worker& worker, const v1::SyncRequest& request, const SortedIds& said);
   void ChargeWallTime(Worker& worker, const v1::SyncRequest& request);
-  v1::SyncReply DesiredState(Worker& worker, const v1::SyncRequest& request);
+  v1::SyncReply DesiredState(Worker& worker, const OpenCall& call);
   bool HasNews(const Worker& worker) const;
   void AnswerSync(Worker& worker);
   bool IsQuiet(const Worker& worker) const { return now < worker.quiet_until; }
@@ -184,14 +198,16 @@ class Dispatcher::Impl {
   const Build* FindBuild(const v1::BuildId& id) const;  // whose latest lease has that token
   v1::BuildId BuildIdOf(const Build& build) const;
   bool HasBuild(const Worker& worker, const v1::BuildId& id) const;
-  std::set<uint64_t> BuildsSaid(const Worker& worker, const v1::SyncRequest& request) const;  // of those it has
-  void AddBuilds(const Worker& worker, const v1::SyncRequest& request, v1::SyncReply* reply);
+  using BuildIds = google::protobuf::RepeatedPtrField<v1::BuildId>;
+  std::set<uint64_t> BuildsSaid(const Worker& worker, const BuildIds& building) const;  // of those it has
+  void AddBuilds(const Worker& worker, const BuildIds& building, v1::SyncReply* reply);
   bool HasBuildNews(const Worker& worker) const;
 
   // ---- result_rules.cc ----
   // False, and counted, when the lease of that token was lent to somebody else: the secret is missing or another.
   static bool Holds(Worker& worker, const v1::LeaseId& id, const TrialRow& row);
-  void TakeResult(Worker& worker, v1::TrialResult& result);                 // which is taken over where it counts
+  // False: it cannot be judged before its key's history is there. Else it is taken over where it counts.
+  bool TakeResult(Worker& worker, v1::TrialResult& result);
   void TryAgain(Trial& trial, const Worker& failed, v1::OutcomeKind kind);  // later, and by another worker
   void NoteMissingLayers(const Worker& worker, Job& job);                   // what worked for the job without them
   void NoteFault(Worker& worker, v1::OutcomeKind kind);

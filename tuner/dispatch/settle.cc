@@ -134,8 +134,8 @@ JobStanding Dispatcher::Impl::StandingOf(const Job& job) const {
 }
 
 Micros Dispatcher::Impl::DeadlineOf(const Worker& worker) const {
-  Micros due = worker.silent_until + 1;
-  if (worker.waiting.has_value()) due = std::min(due, IsQuiet(worker) ? worker.quiet_until : worker.answer_by);
+  Micros due = std::min(worker.silent_until + 1, worker.stuck_at);
+  if (worker.waiting.has_value()) due = std::min(due, IsQuiet(worker) ? worker.quiet_until : worker.waiting->answer_by);
   if (worker.rests_until > now) due = std::min(due, worker.rests_until);
   if (worker.silent_since > 0 && !IsLost(worker)) {
     due = std::min(due, worker.silent_since + Milliseconds(options.lost_after_ms));
@@ -148,9 +148,9 @@ Micros Dispatcher::Impl::DeadlineOf(const Trial& trial) const {
     case Trial::Place::kOrphan: return trial.orphan_until;
     case Trial::Place::kDelayed: return trial.not_before;
     case Trial::Place::kQueued: return trial.kept_from.until > now ? trial.kept_from.until : Deadlines::kNever;
-    case Trial::Place::kLent: break;
+    case Trial::Place::kLent: break;  // Worker::stuck_at is
   }
-  return trial.working_since > 0 ? trial.working_since + Milliseconds(options.stuck_ms) : Deadlines::kNever;
+  return Deadlines::kNever;
 }
 
 Micros Dispatcher::Impl::DeadlineOf(const Job& job) const {
@@ -170,7 +170,10 @@ void Dispatcher::Impl::MeetDeadlines() {
     if (kind == Deadlines::Of::kWorker) {
       touched.workers.insert(id);
       const auto found = workers.find(id);
-      if (found != workers.end() && found->second.silent_until < now) ExpireWorker(id);
+      if (found == workers.end()) continue;
+      Worker& worker = found->second;
+      if (worker.stuck_at <= now) TakeBackStuck(worker);
+      if (worker.silent_until < now) ExpireWorker(id);
     }
     if (kind == Deadlines::Of::kTrial) {
       touched.trials.insert(id);
@@ -200,10 +203,26 @@ void Dispatcher::Impl::MeetDeadline(Trial& trial) {
       if (trial.row.duel) KeepFromWhoMeasured(trial, KeyOf(trial), jobs.at(trial.job));
       TakeBack(trial, /*worker_was_lost=*/false);
       return;
-    case Trial::Place::kLent:
-      if (DeadlineOf(trial) <= now) TakeBack(trial, /*worker_was_lost=*/true);
-      return;
+    case Trial::Place::kLent: return;
   }
+}
+
+void Dispatcher::Impl::NoteStuckAt(Worker& worker) {
+  worker.stuck_at = Deadlines::kNever;
+  for (const uint64_t id : leases.HeldBy(worker.id)) {
+    const Micros since = leases.Find(id)->working_since;
+    if (since > 0) worker.stuck_at = std::min(worker.stuck_at, since + Milliseconds(options.stuck_ms));
+  }
+}
+
+// As if its worker were lost over them.
+void Dispatcher::Impl::TakeBackStuck(Worker& worker) {
+  for (const uint64_t id : SortedIds(leases.HeldBy(worker.id))) {
+    Trial& trial = *leases.Find(id);
+    const bool stuck = trial.working_since > 0 && trial.working_since + Milliseconds(options.stuck_ms) <= now;
+    if (stuck) TakeBack(trial, /*worker_was_lost=*/true);
+  }
+  NoteStuckAt(worker);
 }
 
 // ---- what must hold ----

@@ -160,8 +160,8 @@ bool Dispatcher::Impl::HasBuild(const Worker& worker, const v1::BuildId& id) con
   return build != nullptr && build->builder == worker.id;
 }
 
-void Dispatcher::Impl::AddBuilds(const Worker& worker, const v1::SyncRequest& request, v1::SyncReply* reply) {
-  const std::set<uint64_t> said = BuildsSaid(worker, request);
+void Dispatcher::Impl::AddBuilds(const Worker& worker, const BuildIds& building, v1::SyncReply* reply) {
+  const std::set<uint64_t> said = BuildsSaid(worker, building);
   for (const uint64_t number : builds.LentTo(worker.id)) {
     const Build& build = *builds.Find(number);
     *reply->add_keep_builds() = BuildIdOf(build);
@@ -173,19 +173,18 @@ void Dispatcher::Impl::AddBuilds(const Worker& worker, const v1::SyncRequest& re
   }
 }
 
-std::set<uint64_t> Dispatcher::Impl::BuildsSaid(const Worker& worker, const v1::SyncRequest& request) const {
+std::set<uint64_t> Dispatcher::Impl::BuildsSaid(const Worker& worker, const BuildIds& building) const {
   std::set<uint64_t> said;
-  for (const v1::BuildId& id : request.building()) {
+  for (const v1::BuildId& id : building) {
     if (HasBuild(worker, id)) said.insert(id.build());
   }
   return said;
 }
 
 bool Dispatcher::Impl::HasBuildNews(const Worker& worker) const {
-  const v1::SyncRequest& request = *worker.waiting;
-  if (request.built_size() > 0) return true;  // taken, or of no use: to be forgotten
-  const std::set<uint64_t> said = BuildsSaid(worker, request);
-  return static_cast<int>(said.size()) < request.building_size() || said != builds.LentTo(worker.id);
+  if (worker.waiting->built) return true;  // taken, or of no use: to be forgotten
+  const std::set<uint64_t> said = BuildsSaid(worker, worker.waiting->building);
+  return static_cast<int>(said.size()) < worker.waiting->building.size() || said != builds.LentTo(worker.id);
 }
 
 }  // namespace hone

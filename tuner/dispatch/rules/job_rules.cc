@@ -300,8 +300,8 @@ void Dispatcher::Impl::On(const HistoryLoaded& event) {
     const auto worker = workers.find(id);
     if (worker == workers.end() || !worker->second.waiting.has_value()) continue;
     touched.workers.insert(id);
-    v1::SyncRequest request = *worker->second.waiting;
-    for (v1::TrialResult& result : *request.mutable_results()) TakeResult(worker->second, result);
+    std::vector<v1::TrialResult>& unjudged = worker->second.waiting->unjudged;
+    std::erase_if(unjudged, [&](v1::TrialResult& result) { return TakeResult(worker->second, result); });
   }
 }
 

@@ -30,20 +30,21 @@ bool Dispatcher::Impl::Holds(Worker& worker, const v1::LeaseId& id, const TrialR
   return false;
 }
 
-void Dispatcher::Impl::TakeResult(Worker& worker, v1::TrialResult& result) {
+bool Dispatcher::Impl::TakeResult(Worker& worker, v1::TrialResult& result) {
   const ReportedLease report{TokenOf(result.id()), result.id().secret()};
   const LeaseToken& token = report.token;
-  if (becoming_durable.count(token) != 0) return;  // said already, acked once it is durable
+  if (becoming_durable.count(token) != 0) return true;  // said already, acked once it is durable
   Trial* trial = leases.Find(token.trial);
   // A late result is as good as any until the trial is lent again: the attempt it names must be the latest, unanswered.
   if (trial != nullptr && !Serves(worker.tenant, trial->row.key.tenant)) trial = nullptr;
   const bool current = trial != nullptr && TokenOf(trial->row) == token && token.attempt > 0 && !trial->answered;
   if (!current || !Holds(worker, result.id(), trial->row)) {
-    return Refuse(worker, report, current ? v1::REPORT_REFUSAL_NOT_HOLDER : v1::REPORT_REFUSAL_OVER);
+    Refuse(worker, report, current ? v1::REPORT_REFUSAL_NOT_HOLDER : v1::REPORT_REFUSAL_OVER);
+    return true;
   }
   if (!KeyOf(*trial).loaded()) {  // after a restart: judged when the history is there
     awaiting_history[trial->key].insert(worker.id);
-    return;
+    return false;
   }
   Job& job = jobs.at(trial->job);
   touched.jobs.insert(trial->job);
@@ -82,6 +83,7 @@ void Dispatcher::Impl::TakeResult(Worker& worker, v1::TrialResult& result) {
       AddMeasurement{{token.trial, token.attempt, token.epoch, ToText(*worker.reporter), std::move(outcome)}});
   becoming_durable.insert(token);
   CommitThen({}, Tell(worker, report, v1::REPORT_REFUSAL_UNSPECIFIED));
+  return true;
 }
 
 void Dispatcher::Impl::TryAgain(Trial& trial, const Worker& failed, v1::OutcomeKind kind) {

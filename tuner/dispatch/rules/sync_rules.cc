@@ -14,7 +14,30 @@ namespace {
 constexpr uint32_t kLongestQuietMs = 120'000;
 constexpr size_t kMostWaitingForBytes = 1 << 10;  // others are shown it beside that of all workers, in one message
 
+// Before its results are taken over.
+OpenCall OpenedBy(Sync& event) {
+  v1::SyncRequest& request = event.request;
+  OpenCall call{.to = event.to,
+                .draining = request.draining(),
+                .gave_back = request.given_back_size() > 0,
+                .built = request.built_size() > 0};
+  call.held.reserve(static_cast<size_t>(request.held_size()));
+  for (const v1::LeaseState& held : request.held()) call.held.push_back(TokenOf(held.id()));
+  call.reported.reserve(static_cast<size_t>(request.results_size()));
+  for (const v1::TrialResult& result : request.results()) call.reported.push_back(TokenOf(result.id()));
+  for (std::vector<LeaseToken>* named : {&call.held, &call.reported}) {
+    std::ranges::sort(*named);
+    named->erase(std::unique(named->begin(), named->end()), named->end());
+  }
+  call.building = request.building();
+  return call;
+}
+
 }  // namespace
+
+bool OpenCall::Named(const LeaseToken& lease) const {
+  return std::ranges::binary_search(held, lease) || std::ranges::binary_search(reported, lease);
+}
 
 void Dispatcher::Impl::On(Sync& event) {
   v1::SyncRequest& request = event.request;
@@ -30,11 +53,14 @@ void Dispatcher::Impl::On(Sync& event) {
   worker->last_seen = now;
   const uint32_t quiet_ms = std::min(request.quiet_ms(), kLongestQuietMs);
   worker->silent_until = now + Micros{options.lease_ms} * 1000 + Micros{quiet_ms} * 1000;
-  for (v1::TrialResult& result : *request.mutable_results()) TakeResult(*worker, result);
+  OpenCall call = OpenedBy(event);
+  for (v1::TrialResult& result : *request.mutable_results()) {
+    if (!TakeResult(*worker, result)) call.unjudged.push_back(std::move(result));
+  }
   for (const v1::BuildResult& result : request.built()) TakeBuilt(*worker, result);
   if (request.seq() < worker->seq) {
     // Overtaken by a newer call: what it says of leases is old, its results are not.
-    return ReplyNow(event.to, DesiredState(*worker, request));
+    return ReplyNow(event.to, DesiredState(*worker, call));
   }
   if (worker->waiting.has_value()) AnswerSync(*worker);
   worker->seq = request.seq();
@@ -45,11 +71,10 @@ void Dispatcher::Impl::On(Sync& event) {
   ChargeWallTime(*worker, request);
   for (const v1::LeaseId& id : request.given_back()) GiveBack(*worker, id);
   NoteCredits(*worker, request, TakeHeld(*worker, request));
-  worker->waiting = std::move(event.request);  // `request` is read no more
-  worker->waiting_to = event.to;
   worker_by_call[event.to] = worker->id;
   worker->quiet_until = now + Micros{quiet_ms} * 1000;
-  worker->answer_by = std::max(now + Micros{options.sync_hold_ms} * 1000, worker->quiet_until);
+  call.answer_by = std::max(now + Micros{options.sync_hold_ms} * 1000, worker->quiet_until);
+  worker->waiting = std::move(call);
 }
 
 SortedIds Dispatcher::Impl::TakeHeld(Worker& worker, const v1::SyncRequest& request) {
@@ -62,12 +87,10 @@ SortedIds Dispatcher::Impl::TakeHeld(Worker& worker, const v1::SyncRequest& requ
     if (trial->place != Trial::Place::kLent || trial->worker != worker.id) continue;
     said.insert(trial->row.id);
     trial->phase = held.phase();
-    if (trial->under_work() && trial->working_since == 0) {
-      trial->working_since = now;
-      touched.trials.insert(trial->row.id);
-    }
+    if (trial->under_work() && trial->working_since == 0) trial->working_since = now;
     worker.last_job = trial->job;
   }
+  NoteStuckAt(worker);
   return said;
 }
 
@@ -77,7 +100,8 @@ void Dispatcher::Impl::NoteCredits(Worker& worker, const v1::SyncRequest& reques
   };
   int untold = 0;  // given to it, but the answer that said so was lost or is on its way
   for (const uint64_t id : leases.HeldBy(worker.id)) untold += said.count(id) == 0;
-  const auto builds_untold = static_cast<int>(builds.LentTo(worker.id).size() - BuildsSaid(worker, request).size());
+  const auto builds_untold =
+      static_cast<int>(builds.LentTo(worker.id).size() - BuildsSaid(worker, request.building()).size());
   const bool only_builds = worker.role() == WorkerRole::kBuild;
   worker.credits = only_builds ? 0 : std::max(0, wanted(request.credits()) - untold);
   worker.build_credits = 0;
@@ -123,20 +147,15 @@ void Dispatcher::Impl::ChargeWallTime(Worker& worker, const v1::SyncRequest& req
 }
 
 // The whole of what the worker should hold and may forget. Complete every time: a lost or late answer does no harm.
-v1::SyncReply Dispatcher::Impl::DesiredState(Worker& worker, const v1::SyncRequest& request) {
+v1::SyncReply Dispatcher::Impl::DesiredState(Worker& worker, const OpenCall& call) {
   v1::SyncReply reply;
-  std::vector<LeaseToken> said;
-  said.reserve(static_cast<size_t>(request.held_size() + request.results_size()));
-  for (const v1::LeaseState& held : request.held()) said.push_back(TokenOf(held.id()));
-  for (const v1::TrialResult& result : request.results()) said.push_back(TokenOf(result.id()));
-  std::ranges::sort(said);
   const SortedIds& held = leases.HeldBy(worker.id);
   reply.mutable_keep()->Reserve(static_cast<int>(held.size()));
   for (const uint64_t id : held) {
     const Trial& trial = *leases.Find(id);
     if (!trial.granted) continue;
     *reply.add_keep() = IdOf(trial.row);
-    if (!std::ranges::binary_search(said, TokenOf(trial.row))) *reply.add_want() = MakeLease(trial);
+    if (!call.Named(TokenOf(trial.row))) *reply.add_want() = MakeLease(trial);
   }
   for (const auto& [report, verdict] : std::exchange(worker.verdicts, {})) {
     if (verdict == v1::REPORT_REFUSAL_UNSPECIFIED) {
@@ -147,7 +166,7 @@ v1::SyncReply Dispatcher::Impl::DesiredState(Worker& worker, const v1::SyncReque
     *refused.mutable_id() = IdOf(report);
     refused.set_why(verdict);
   }
-  AddBuilds(worker, request, &reply);
+  AddBuilds(worker, call.building, &reply);
   reply.set_shut_down(shutting_down);
   reply.set_drain(worker.drain_asked);
   return reply;
@@ -156,32 +175,27 @@ v1::SyncReply Dispatcher::Impl::DesiredState(Worker& worker, const v1::SyncReque
 // Whether its call, that is held, has something to be answered with.
 bool Dispatcher::Impl::HasNews(const Worker& worker) const {
   if (!worker.waiting.has_value()) return false;
-  if (shutting_down || worker.answer_by <= now) return true;
+  const OpenCall& call = *worker.waiting;
+  if (shutting_down || call.answer_by <= now) return true;
   if (IsQuiet(worker)) return false;
   if (!worker.verdicts.empty()) return true;
-  if ((worker.drain_asked && !worker.drain_told) || worker.waiting->given_back_size() > 0) return true;
+  if ((worker.drain_asked && !worker.drain_told) || call.gave_back) return true;
   if (HasBuildNews(worker)) return true;
   const SortedIds& held = leases.HeldBy(worker.id);
-  if (worker.waiting->draining() && HeldBy(worker) == 0) return true;  // it may end
-  std::vector<LeaseToken> said;
-  said.reserve(static_cast<size_t>(worker.waiting->held_size()));
-  for (const v1::LeaseState& state : worker.waiting->held()) {
-    const auto found = leases.trials().find(state.id().trial());
-    const bool kept = found != leases.trials().end() && held.count(found->first) != 0 &&
-                      TokenOf(found->second.row) == TokenOf(state.id());
-    if (!kept) return true;  // to be dropped
-    said.push_back(TokenOf(state.id()));
-  }
-  std::ranges::sort(said);
-  return std::ranges::any_of(held, [&](uint64_t id) {
+  if (call.draining && HeldBy(worker) == 0) return true;  // it may end
+  size_t kept = 0;
+  for (const uint64_t id : held) {
     const Trial& trial = leases.trials().at(id);
-    return trial.granted && !std::ranges::binary_search(said, TokenOf(trial.row));
-  });
+    const bool named = std::ranges::binary_search(call.held, TokenOf(trial.row));
+    if (trial.granted && !named) return true;
+    kept += named;
+  }
+  return kept < call.held.size();  // others are to be dropped
 }
 
 void Dispatcher::Impl::AnswerSync(Worker& worker) {
   if (!worker.waiting.has_value()) return;
-  ReplyNow(worker.waiting_to, DesiredState(worker, *worker.waiting));
+  ReplyNow(worker.waiting->to, DesiredState(worker, *worker.waiting));
   worker.drain_told = worker.drain_asked;
   EndWait(worker);
 }
@@ -193,7 +207,7 @@ void Dispatcher::Impl::On(const CallGone& event) {
 }
 
 void Dispatcher::Impl::EndWait(Worker& worker) {
-  worker_by_call.erase(worker.waiting_to);
+  worker_by_call.erase(worker.waiting->to);
   worker.waiting.reset();
   worker.silent_since = now;
   touched.workers.insert(worker.id);

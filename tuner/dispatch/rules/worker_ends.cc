@@ -59,7 +59,7 @@ Dispatcher::Impl::HadUnderWork Dispatcher::Impl::LoseWorker(uint64_t id) {
   if (worker.waiting.has_value()) {
     v1::SyncReply reply;
     reply.set_unknown_session(true);
-    ReplyNow(worker.waiting_to, reply);
+    ReplyNow(worker.waiting->to, reply);
   }
   HadUnderWork under_work;
   const SortedIds held = leases.HeldBy(id);

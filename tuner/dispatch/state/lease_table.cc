@@ -58,7 +58,7 @@ void LeaseTable::AddLive(const Trial& trial) {
 }
 
 void LeaseTable::Touch(const Trial& trial) {
-  touched_.trials.insert(trial.row.id);
+  if (trial.waits_for_time()) touched_.trials.insert(trial.row.id);
   touched_.jobs.insert(trial.job);
   touched_.keys.insert(trial.key);
   if (trial.place == Trial::Place::kLent) touched_.workers.insert(trial.worker);
@@ -123,6 +123,7 @@ void LeaseTable::Lend(Trial& trial, uint64_t worker, uint64_t epoch) {
 
 void LeaseTable::Adopt(Trial& trial, uint64_t worker) {
   HONE_CHECK(trial.place == Trial::Place::kOrphan);
+  Touch(trial);
   trial.place = Trial::Place::kLent;
   trial.worker = worker;
   trial.granted = true;
@@ -143,10 +144,12 @@ void LeaseTable::Requeue(Trial& trial, Micros not_before, Micros now) {
   } else {
     PutInQueue(trial, /*in_front=*/true);
   }
+  Touch(trial);
 }
 
 void LeaseTable::EndDelay(Trial& trial) {
   HONE_CHECK(trial.place == Trial::Place::kDelayed);
+  Touch(trial);
   PutInQueue(trial, /*in_front=*/true);
   Touch(trial);
 }

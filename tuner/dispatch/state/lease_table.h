@@ -44,6 +44,10 @@ struct Trial {
   Micros orphan_until = 0;                  // orphan: its worker may still come back with it
   KeptFrom kept_from;                       // who measured a duel's challenger, or failed at it
 
+  // Time alone may change its place, or who may have it.
+  bool waits_for_time() const {
+    return place == Place::kOrphan || place == Place::kDelayed || (place == Place::kQueued && kept_from.until > 0);
+  }
   bool waits() const { return place == Place::kQueued || place == Place::kDelayed; }  // no worker has it
   bool under_work() const { return phase >= v1::PHASE_BUILDING; }                     // as the worker last said
 };
@@ -111,7 +115,7 @@ class LeaseTable {
   void AddLive(const Trial& trial);
   void PutInQueue(Trial& trial, bool in_front);
   void TakeFromPlace(Trial& trial);
-  void Touch(const Trial& trial);
+  void Touch(const Trial& trial);  // before it changes its place, and after
 
   Touched& touched_;
   // Looked up far more often than gone through, and never gone through to decide anything: their order is any.
