@@ -196,10 +196,32 @@ TEST(FirstResults, AreMeasuredAgainBeforeTheyAreTheBest) {
   EXPECT_EQ(confirmation.trace(), "conv2d_1 default");
   EXPECT_EQ(confirmation.champion_trace(), "");
   desk.Report("w", confirmation, Desk::Good(10));
-  EXPECT_EQ(desk.store.best().begin()->second.second, 10) << "the second time counts where it is another";
+  EXPECT_TRUE(desk.store.best().empty()) << "one of the two is wrong";
+  const v1::Lease again = desk.Take("w", 1).at(0);
+  EXPECT_EQ(again.trace(), "conv2d_1 default");
+  desk.Report("w", again, Desk::Good(10));
+  EXPECT_EQ(desk.store.best().begin()->second.second, 10) << "the last time counts where it is another";
   EXPECT_EQ(desk.Job(job).tasks(0).default_us(), 10);
   EXPECT_EQ(desk.Job(job).tasks(0).best_us(), 10);
   EXPECT_EQ(desk.Job(job).trials(), 1);
+}
+
+// Whatever disturbed the machine, first or then, made the time longer.
+TEST(FirstResults, AreTheLeastOfTheTimesThatAgree) {
+  const std::vector<std::vector<double>> all = {{10, 12}, {12, 10}, {10, 20, 11}, {20, 10, 11}, {10, 20, 40}};
+  const std::vector<double> best = {10, 10, 10, 11, 40};
+  for (size_t i = 0; i < all.size(); ++i) {
+    Desk desk(DispatchOptions{});
+    desk.Hello("w");
+    const uint64_t job = desk.Submit({"conv2d_1"});
+    for (const double us : all[i]) {
+      EXPECT_TRUE(desk.store.best().empty());
+      desk.Report("w", desk.Take("w", 1).at(0), Desk::Good(us));
+    }
+    ASSERT_FALSE(desk.store.best().empty()) << i;
+    EXPECT_EQ(desk.store.best().begin()->second.second, best[i]);
+    EXPECT_EQ(desk.Job(job).tasks(0).default_us(), best[i]);
+  }
 }
 
 TEST(FirstResults, ThatAreNotConfirmedGiveWayToTheNext) {

@@ -231,20 +231,22 @@ const std::string* Dispatcher::Impl::ChallengerFor(const Job& job, const KeyStat
 void Dispatcher::Impl::EndDuel(Trial& trial, v1::Outcome& outcome, const Worker* worker, std::vector<Write>& writes) {
   KeyState& key = KeyOf(trial);
   const std::string& trace = trial.row.trace;
-  key.MarkDuelled(trace);
   const std::optional<double> us = key.TimeOf(trace);
-  if (outcome.kind() != v1::OUTCOME_OK || !us.has_value()) return;
+  if (outcome.kind() != v1::OUTCOME_OK || !us.has_value()) return key.MarkDuelled(trace);
+  const double again = outcome.timing().median_us();
+  // Where two workers measured it one of them may lie: the slower of their times counts.
+  const double other_us = worker == nullptr || *worker->reporter != key.MeasuredBy(trace) ? *us : 0;
+  const bool borne_out = again < *us * kBearsOut && *us < again * kBearsOut;
+  if (key.best_record() == 0 && other_us == 0 && !borne_out && key.ConfirmAgain(trace)) return;
+  key.MarkDuelled(trace);
   const uint64_t record = RecordId(trial.row.key, trace);
   // A quota may have taken the challenger's record meanwhile; where it is there, this changes nothing.
   const Write kept = PutRecord{RecordOf(trial.row, outcome, *us, worker)};
-  // Where two workers measured it one of them may lie: the slower of their times counts.
-  const double other_us = worker == nullptr || *worker->reporter != key.MeasuredBy(trace) ? *us : 0;
   if (key.best_record() == 0) {
-    // Nobody to fight: verified and measured a second time, in fresh processes. The first time of the same worker
-    // stands where the second bears it out, as noise goes; else the second counts.
-    const double again = outcome.timing().median_us();
-    const bool borne_out = again < *us * kBearsOut && *us < again * kBearsOut;
-    key.Crown(trace, record, other_us == 0 && borne_out ? *us : std::max(again, other_us));
+    // Nobody to fight: verified and measured a second time, in fresh processes. Of two times of the same worker that
+    // bear each other out, as noise goes, what disturbs a machine makes one the longer. Else it is measured once more,
+    // and if that bears out neither, the last counts.
+    key.Crown(trace, record, other_us == 0 && borne_out ? std::min(*us, again) : std::max(again, other_us));
     writes.push_back(kept);
     writes.push_back(SetBest{trial.row.key, record, key.best_us()});
     KeepObject(record, trial.row.key, outcome, writes);
@@ -253,7 +255,7 @@ void Dispatcher::Impl::EndDuel(Trial& trial, v1::Outcome& outcome, const Worker*
   // Taken in turn in the same minutes, the ratio is free of drift: the champion's time is lowered by it. A worker that
   // gives no ratio is believed by the time it took for the challenger.
   double ratio = outcome.duel_ratio();
-  if (ratio <= 0) ratio = outcome.timing().median_us() / key.best_us();
+  if (ratio <= 0) ratio = again / key.best_us();
   // A kernel alone and the same kernel in its model differ by some per cent, and of many equal challengers one is
   // lucky: what a model has without tuning gives way to a clear gain alone, so that tuning makes no model slower.
   const Job& job = jobs.at(trial.job);

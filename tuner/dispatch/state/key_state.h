@@ -79,6 +79,8 @@ class KeyState {
   // a champion the fastest that has not failed to be confirmed as one. nullptr: there is none.
   const std::string* Challenger(double margin) const;
   void MarkDuelled(const std::string& trace);
+  // Whether a time that its confirmation did not bear out is confirmed again: once.
+  bool ConfirmAgain(const std::string& trace) { return !std::exchange(Entry(trace).confirmed_again, true); }
   int results_since_duel = 0;
 
   // ---- claims ----
@@ -107,6 +109,7 @@ class KeyState {
     bool known = false;        // queued, lent or ended
     std::optional<double> us;  // its median, when it was verified
     bool duelled = false;      // was champion, met one, or failed to be confirmed as one
+    bool confirmed_again = false;
     bool told = false;
     bool measured_before = false;
     SharedReporter measured_by;  // nullptr: nobody

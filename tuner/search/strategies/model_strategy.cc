@@ -18,7 +18,7 @@ constexpr double kCorrectionShare = 0.5;    // of a prediction, beside the model
 constexpr double kRiskPenalty = 2.0;        // in log time, for a point that is sure to fail
 constexpr int kPolished = 3;                // best points whose neighbourhoods are gone through near the end
 constexpr size_t kClimbed = 8;              // finalists with the best scores, around which more are looked for
-constexpr size_t kAround = 32;              // of what is around them, by the corrected draft
+constexpr size_t kAround = 16;              // of what is around them, by the corrected draft
 constexpr int kAttempts = 6;                // finalists that were all refused, before a batch is given up
 
 class ModelStrategy : public Strategy {

@@ -20,7 +20,7 @@ namespace hone {
 struct SearchTuning {
   int pool = 2048;  // points judged by the draft in a round
   // Of them built, lowered and ranked by the model; twice the batch at least. One costs some 10 ms of one core.
-  int finalists = 64;
+  int finalists = 32;
   int parents = 8;        // best measured points that are bred from
   double explore = 0.08;  // share of the batch taken at random from the finalists
   int sourced = 8;        // one in so many of a batch is of the source tried least
