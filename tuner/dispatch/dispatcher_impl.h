@@ -40,13 +40,15 @@ inline constexpr size_t kUsualWrites = 32;  // of an event with results, and lea
 inline constexpr Micros kSaveAccountsEvery = 1'000'000;
 inline constexpr double kUsualSeconds = 0.3;  // of device time, that a lease counts for until its result is charged
 
+using BuildIds = google::protobuf::RepeatedPtrField<v1::BuildId>;
+
 // A worker's Sync that is held until there is something to answer it with, and what of it is needed by then: the
 // request itself would lie in memory for as long, which no cache holds when the answer is due.
 struct OpenCall {
   ReplyTo to = 0;
   Micros answer_by = 0;
   std::vector<LeaseToken> held, reported;  // that it named, each sorted
-  google::protobuf::RepeatedPtrField<v1::BuildId> building;
+  BuildIds building;
   bool draining = false, gave_back = false, built = false;  // as it says; it named leases or builds that are over
   std::vector<v1::TrialResult> unjudged;                    // their histories are on the way
 
@@ -120,9 +122,10 @@ class Dispatcher::Impl {
   Touched& TakeTouched();  // sorted, until it is taken the next time
   void MeetDeadlines();
   void MeetDeadline(Trial& trial);
+  void MeetDeadline(Build& build);
+  Micros StuckAt(const Trial& trial) const;  // kNever: it is not under work
   void NoteStuckAt(Worker& worker);
   void TakeBackStuck(Worker& worker);
-  void MeetDeadline(Build& build);
   void File(const Touched& batch);
   void FileWorker(const Worker& worker);
   void FileJob(const Job& job);
@@ -198,7 +201,6 @@ class Dispatcher::Impl {
   const Build* FindBuild(const v1::BuildId& id) const;  // whose latest lease has that token
   v1::BuildId BuildIdOf(const Build& build) const;
   bool HasBuild(const Worker& worker, const v1::BuildId& id) const;
-  using BuildIds = google::protobuf::RepeatedPtrField<v1::BuildId>;
   std::set<uint64_t> BuildsSaid(const Worker& worker, const BuildIds& building) const;  // of those it has
   void AddBuilds(const Worker& worker, const BuildIds& building, v1::SyncReply* reply);
   bool HasBuildNews(const Worker& worker) const;

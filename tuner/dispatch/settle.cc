@@ -148,7 +148,7 @@ Micros Dispatcher::Impl::DeadlineOf(const Trial& trial) const {
     case Trial::Place::kOrphan: return trial.orphan_until;
     case Trial::Place::kDelayed: return trial.not_before;
     case Trial::Place::kQueued: return trial.kept_from.until > now ? trial.kept_from.until : Deadlines::kNever;
-    case Trial::Place::kLent: break;  // Worker::stuck_at is
+    case Trial::Place::kLent: break;  // its worker has it: Worker::stuck_at
   }
   return Deadlines::kNever;
 }
@@ -207,11 +207,14 @@ void Dispatcher::Impl::MeetDeadline(Trial& trial) {
   }
 }
 
+Micros Dispatcher::Impl::StuckAt(const Trial& trial) const {
+  return trial.working_since > 0 ? trial.working_since + Milliseconds(options.stuck_ms) : Deadlines::kNever;
+}
+
 void Dispatcher::Impl::NoteStuckAt(Worker& worker) {
   worker.stuck_at = Deadlines::kNever;
   for (const uint64_t id : leases.HeldBy(worker.id)) {
-    const Micros since = leases.Find(id)->working_since;
-    if (since > 0) worker.stuck_at = std::min(worker.stuck_at, since + Milliseconds(options.stuck_ms));
+    worker.stuck_at = std::min(worker.stuck_at, StuckAt(*leases.Find(id)));
   }
 }
 
@@ -219,8 +222,7 @@ void Dispatcher::Impl::NoteStuckAt(Worker& worker) {
 void Dispatcher::Impl::TakeBackStuck(Worker& worker) {
   for (const uint64_t id : SortedIds(leases.HeldBy(worker.id))) {
     Trial& trial = *leases.Find(id);
-    const bool stuck = trial.working_since > 0 && trial.working_since + Milliseconds(options.stuck_ms) <= now;
-    if (stuck) TakeBack(trial, /*worker_was_lost=*/true);
+    if (StuckAt(trial) <= now) TakeBack(trial, /*worker_was_lost=*/true);
   }
   NoteStuckAt(worker);
 }
@@ -239,6 +241,7 @@ void Dispatcher::Impl::CheckInvariants() const {
     HONE_CHECK(trial.row.duel || !key->second.loaded() || key->second.Knows(trial.row.trace)) << "trial " << id;
     if (trial.place == Trial::Place::kLent) {
       HONE_CHECK(workers.count(trial.worker) != 0) << "trial " << id << " held by a lost worker";
+      HONE_CHECK(workers.at(trial.worker).stuck_at <= StuckAt(trial)) << "trial " << id << " may be stuck for ever";
     }
   }
   for (const auto& [id, build] : builds.builds()) {

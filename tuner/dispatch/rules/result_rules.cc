@@ -245,7 +245,7 @@ void Dispatcher::Impl::EndDuel(Trial& trial, v1::Outcome& outcome, const Worker*
   if (key.best_record() == 0) {
     // Nobody to fight: verified and measured a second time, in fresh processes. Of two times of the same worker that
     // bear each other out, as noise goes, what disturbs a machine makes one the longer. Else it is measured once more,
-    // and if that bears out neither, the last counts.
+    // and where that does not bear out the first either, the last counts.
     key.Crown(trace, record, other_us == 0 && borne_out ? std::min(*us, again) : std::max(again, other_us));
     writes.push_back(kept);
     writes.push_back(SetBest{trial.row.key, record, key.best_us()});

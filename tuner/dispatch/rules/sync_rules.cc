@@ -15,8 +15,8 @@ constexpr uint32_t kLongestQuietMs = 120'000;
 constexpr size_t kMostWaitingForBytes = 1 << 10;  // others are shown it beside that of all workers, in one message
 
 // Before its results are taken over.
-OpenCall OpenedBy(Sync& event) {
-  v1::SyncRequest& request = event.request;
+OpenCall OpenedBy(const Sync& event) {
+  const v1::SyncRequest& request = event.request;
   OpenCall call{.to = event.to,
                 .draining = request.draining(),
                 .gave_back = request.given_back_size() > 0,
