@@ -25,7 +25,7 @@ std::string Lower(const std::string& name, const char* prefix) {
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find_first_of("\r\n")); }
 
 // `measured`: the line of its result says how it ended.
-void LogTrial(const TrialRow& row, uint64_t job, bool measured) {
+void LogTrial(const TrialRow& row, const Dispatcher& dispatcher, bool measured) {
   const bool again = row.state == TrialState::kLeased && row.attempt > 1;
   const bool failed = row.state == TrialState::kDone && row.kind != v1::OUTCOME_OK && !measured;
   const auto level = again || failed ? info : debug;
@@ -36,7 +36,7 @@ void LogTrial(const TrialRow& row, uint64_t job, bool measured) {
                      : row.state == TrialState::kDone   ? "trial is ended"
                                                         : "trial is dropped";
   LogFact(level, what,
-          {{"job", job},
+          {{"job", dispatcher.JobOfTask(row.task)},
            {"task", row.task},
            {"trial", row.id},
            {"attempt", uint64_t{row.attempt}},
@@ -45,11 +45,13 @@ void LogTrial(const TrialRow& row, uint64_t job, bool measured) {
            {"lost_workers", uint64_t{row.lost_workers}}});
 }
 
+spdlog::level::level_enum LevelOf(const MeasurementRow& row) {
+  return row.outcome.kind() == v1::OUTCOME_OK ? debug : info;
+}
+
 void LogResult(const MeasurementRow& row, uint64_t task, uint64_t job) {
-  const auto level = row.outcome.kind() == v1::OUTCOME_OK ? debug : info;
-  if (!spdlog::should_log(level)) return;
   const Reporter who = ReporterFromText(row.worker);
-  LogFact(level, "trial has a result",
+  LogFact(LevelOf(row), "trial has a result",
           {{"job", job},
            {"task", task},
            {"trial", row.trial},
@@ -86,10 +88,12 @@ void Core::LogJob(const JobRow& row) {
 }
 
 void Core::LogWrites(const std::vector<Write>& writes) {
-  std::map<uint64_t, uint64_t> task_of;  // of the trials that have a result here, of which the dispatcher forgets some
+  // Of the trials whose results are lines here: the dispatcher forgets some of them.
+  std::map<uint64_t, uint64_t> task_of;
   for (const Write& write : writes) {
     const AddMeasurement* added = std::get_if<AddMeasurement>(&write);
-    if (added != nullptr) task_of[added->row.trial] = dispatcher_->TaskOfTrial(added->row.trial);
+    if (added != nullptr && spdlog::should_log(LevelOf(added->row)))
+      task_of[added->row.trial] = dispatcher_->TaskOfTrial(added->row.trial);
   }
   for (const Write& write : writes) {
     if (const PutJob* put = std::get_if<PutJob>(&write)) {
@@ -98,10 +102,11 @@ void Core::LogWrites(const std::vector<Write>& writes) {
       const TrialRow& row = trial->row;
       const auto result = task_of.find(row.id);
       if (result != task_of.end()) result->second = row.task;
-      LogTrial(row, dispatcher_->JobOfTask(row.task), result != task_of.end());
+      LogTrial(row, *dispatcher_, result != task_of.end());
     } else if (const AddMeasurement* added = std::get_if<AddMeasurement>(&write)) {
-      const uint64_t task = task_of.at(added->row.trial);
-      LogResult(added->row, task, dispatcher_->JobOfTask(task));
+      const auto task = task_of.find(added->row.trial);
+      if (task == task_of.end()) continue;
+      LogResult(added->row, task->second, dispatcher_->JobOfTask(task->second));
     }
   }
 }

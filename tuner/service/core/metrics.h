@@ -18,7 +18,7 @@ namespace hone {
 struct Durations {
   using Bounds = std::array<double, 10>;  // seconds
   static constexpr Bounds kOfCommits = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30};
-  static constexpr Bounds kOfEvents = {1e-5, 2e-5, 5e-5, 1e-4, 1.5e-4, 2e-4, 3e-4, 5e-4, 1e-3, 1e-2};
+  static constexpr Bounds kOfEvents = {1e-5, 3e-5, 1e-4, 1.5e-4, 1.75e-4, 2e-4, 2.5e-4, 3e-4, 1e-3, 1e-2};
 
   Bounds bounds;
   std::array<int64_t, std::tuple_size_v<Bounds> + 1> counts{};  // of each bucket alone; the last is beyond all bounds

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <fstream>
 #include <iterator>
 #include <thread>
@@ -38,6 +39,8 @@ struct SearchPool::Slot {
   std::unique_ptr<Searcher> asks;  // replaced under the pool's mutex
   int failures = 0;                // in a row
   absl::Time not_before = absl::InfinitePast();
+  bool idle = false;  // it waits, and nobody has woken it
+  std::condition_variable woken;
   std::thread thread;
 };
 
@@ -115,36 +118,47 @@ void SearchPool::Stop() {
     stopping_ = true;
     for (const auto& slot : slots_) {
       if (slot->asks != nullptr) slot->asks->child->Kill();
+      Wake(*slot);
     }
   }
-  changed_.notify_all();
   for (const auto& slot : slots_) slot->thread.join();
   waiting_for_.clear();
   waiting_.clear();
   ended_.clear();
 }
 
-void SearchPool::Ask(AskSearch question) {
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    queue_.push_back(std::move(question));
+// One, whose thread waits on a condition of its own: the dispatcher asks, and where several wait on one condition its
+// notification waits at times for those to run that the one before it woke. One that pauses after a failure comes last.
+void SearchPool::WakeOne() {
+  Slot* first = nullptr;
+  for (const auto& slot : slots_) {
+    if (slot->idle && (first == nullptr || slot->not_before < first->not_before)) first = slot.get();
   }
-  changed_.notify_all();  // those that pause after a failure leave it to the others
+  if (first != nullptr) Wake(*first);  // else the next one that has its answer looks
+}
+
+void SearchPool::Wake(Slot& slot) {
+  slot.idle = false;
+  slot.woken.notify_one();
+}
+
+void SearchPool::Ask(AskSearch question) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  queue_.push_back(std::move(question));
+  WakeOne();
 }
 
 void SearchPool::EndJob(uint64_t job) {
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    for (auto waiting = waiting_.begin(); waiting != waiting_.end();) {
-      const auto next = std::next(waiting);
-      if ((*waiting)->job == job) ended_.push_back(Take(waiting));
-      waiting = next;
-    }
-    for (const auto& slot : slots_) {
-      if (slot->asks != nullptr && slot->asks->job == job) slot->asks->job_ended = true;
-    }
+  const std::lock_guard<std::mutex> guard(mutex_);
+  for (auto waiting = waiting_.begin(); waiting != waiting_.end();) {
+    const auto next = std::next(waiting);
+    if ((*waiting)->job == job) ended_.push_back(Take(waiting));
+    waiting = next;
   }
-  changed_.notify_all();
+  for (const auto& slot : slots_) {
+    if (slot->asks != nullptr && slot->asks->job == job) slot->asks->job_ended = true;
+  }
+  WakeOne();
 }
 
 std::unique_ptr<SearchPool::Searcher> SearchPool::Take(Searchers::iterator waiting) {
@@ -263,7 +277,9 @@ std::optional<AskSearch> SearchPool::Next(Slot& slot) {
       continue;
     }
     const absl::Duration wait = std::min(queue_.empty() ? options_.longest_wait : pause, kLookAgain);
-    changed_.wait_for(lock, absl::ToChronoMilliseconds(absl::Ceil(wait, absl::Milliseconds(1))));
+    slot.idle = true;
+    slot.woken.wait_for(lock, absl::ToChronoMilliseconds(absl::Ceil(wait, absl::Milliseconds(1))));
+    slot.idle = false;
   }
   return std::nullopt;
 }

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -81,6 +80,8 @@ class SearchPool {
   struct Slot;
   using Searchers = std::list<std::unique_ptr<Searcher>>;
   void Run(Slot& slot);
+  void WakeOne();  // under the mutex: to look at the queue, at what ended, at whether the pool stops
+  void Wake(Slot& slot);
   // The next question, when there is one and the slot may start a process; none when the pool stops.
   std::optional<AskSearch> Next(Slot& slot);
   absl::StatusOr<v1::SearchReply> AnswerAt(Slot& slot, const AskSearch& question);
@@ -108,7 +109,6 @@ class SearchPool {
   std::mutex models_mutex_;
   std::map<ModelOwner, Model> models_;
   std::mutex mutex_;
-  std::condition_variable changed_;  // the queue, or the pool stops
   std::deque<AskSearch> queue_;
   Searchers waiting_;                                              // asked last comes first
   std::unordered_map<uint64_t, Searchers::iterator> waiting_for_;  // by task
