@@ -162,17 +162,17 @@ void BuildForOthers(WorkQueue& queue, Session& session, Builders& builders) {
 // Measures the candidates of a queue, batch after batch.
 class MeasureLoop {
  public:
-  MeasureLoop(WorkQueue& queue, Session& session, const std::string& target, const AgentOptions& options,
+  MeasureLoop(WorkQueue& queue, Session& session, const v1::DeviceProfile& profile, const AgentOptions& options,
               Builders& builders, TurnLock& turn, const Quiet& quiet)
       : queue_(queue),
         session_(session),
-        target_(target),
+        profile_(profile),
         device_(options.MeasuresDevice()),
         builders_(builders),
         turn_(turn),
         quiet_(quiet),
-        tasks_(target, builders, RunnersOf(options, target)),
-        claimed_(target, builders, RunnersOf(options, target)) {}
+        tasks_(profile.target(), builders, RunnersOf(options, profile.target())),
+        claimed_(profile.target(), builders, RunnersOf(options, profile.target())) {}
 
   void RunUntilStopped() {
     while (queue_.WaitForWork(kLookAgain)) {
@@ -223,7 +223,7 @@ class MeasureLoop {
     }
     CrashPoint("worker.prepared");
     TrialBatch trials(
-        *(*task)->context, target_, builders_, &(*task)->known, &noise_,
+        *(*task)->context, profile_, builders_, &(*task)->known, &noise_,
         [&](const v1::LeaseId& id, v1::Phase phase) { queue_.SetPhase(id, phase); },
         [&](absl::Duration duration) { queue_.QuietFor(duration); });
     std::vector<v1::Outcome> outcomes = trials.Run(batch);
@@ -247,7 +247,7 @@ class MeasureLoop {
 
   WorkQueue& queue_;
   Session& session_;
-  const std::string& target_;
+  const v1::DeviceProfile& profile_;
   bool device_;
   Builders& builders_;
   TurnLock& turn_;
@@ -373,7 +373,7 @@ absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop
       builders =
           std::make_unique<BuilderPool>(session_options.threads, options.builder, options.allowed_missing_layers);
     }
-    MeasureLoop(queue, session, session_options.profile.target(), options, *builders, turn, quiet).RunUntilStopped();
+    MeasureLoop(queue, session, session_options.profile, options, *builders, turn, quiet).RunUntilStopped();
   });
   const absl::Status status = session.Run(stop);
   if (const size_t untold = queue.results(); untold > 0) {

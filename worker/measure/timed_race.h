@@ -21,7 +21,7 @@ struct TimedRaceOptions {
   double cold_us = 0;         // to bring all operands back into the caches
   double sample_us = 300;     // a sample lasts at least so long
   double long_us = 5000;      // a call this long is a long one
-  double round_us = 250'000;  // of calls of the champion: a race of long calls has so many rounds, or the least
+  double round_us = 130'000;  // of calls of the champion: a race of long calls has so many rounds, or the least
 };
 
 // Times kernel `who` (Race's numbers; the champion is kChampionA): `warm_up` calls, then `samples` of `inner` calls

@@ -10,6 +10,7 @@
 #include "tests/compiler/schedule/workloads.h"
 #include "tests/deploy/runtime/machine_code.h"
 #include "worker/agent/builds/builder_pool.h"
+#include "worker/agent/device_probe.h"
 
 namespace hone::testing {
 namespace {
@@ -63,7 +64,7 @@ class TrialBatchTest : public ::testing::Test {
     std::vector<v1::Outcome> outcomes;
     for (int attempt = 0; attempt < 20; ++attempt) {
       TrialBatch batch(
-          *task_, HostTarget().text, noting_, &known_, &noise_, [](const v1::LeaseId&, v1::Phase) {},
+          *task_, device_, noting_, &known_, &noise_, [](const v1::LeaseId&, v1::Phase) {},
           [&](absl::Duration duration) { quiet_ = duration; });
       outcomes = batch.Run({lease});
       EXPECT_EQ(outcomes.size(), 1u);
@@ -85,6 +86,7 @@ class TrialBatchTest : public ::testing::Test {
   KnownBuilds known_;
   std::string measured_digest_;  // of leases to come
   double noise_ = 0.01;
+  const v1::DeviceProfile device_ = UsualDevice(HostTarget(), 2);
   absl::Duration quiet_;  // as it was last asked for
 };
 
@@ -151,7 +153,7 @@ TEST_F(TrialBatchTest, ItsProgramsAreBuiltForItsTask) {
   lease.set_build_limit_ms(20000);
   lease.set_run_limit_ms(10000);
   TrialBatch batch(
-      *task_, HostTarget().text, builders, &known_, &noise_, [](const v1::LeaseId&, v1::Phase) {},
+      *task_, device_, builders, &known_, &noise_, [](const v1::LeaseId&, v1::Phase) {},
       [](absl::Duration) {});
   batch.Run({lease});
   ASSERT_EQ(builders.asked.size(), 2u);
@@ -234,6 +236,7 @@ TEST(TrialBatch, WhoStopsWorkingWhileItIsTimedHasNoTime) {
   lease.set_champion_us(10);
   lease.set_build_limit_ms(20000);
   lease.set_run_limit_ms(10000);
+  const v1::DeviceProfile device = UsualDevice(HostTarget(), 1);
   for (const bool honest : {true, false}) {
     Swapped builders(pool, lease.trace(), honest ? AddKernel(1000) : SumsOnce());
     KnownBuilds known;
@@ -241,7 +244,7 @@ TEST(TrialBatch, WhoStopsWorkingWhileItIsTimedHasNoTime) {
     v1::Outcome outcome;
     do {  // again where the machine was not quiet enough to tell
       TrialBatch batch(
-          **task, HostTarget().text, builders, &known, &noise, [](const v1::LeaseId&, v1::Phase) {},
+          **task, device, builders, &known, &noise, [](const v1::LeaseId&, v1::Phase) {},
           [](absl::Duration) {});
       outcome = batch.Run({lease}).at(0);
     } while (outcome.kind() == v1::OUTCOME_INFRA);

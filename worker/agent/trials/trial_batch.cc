@@ -22,17 +22,16 @@
 namespace hone {
 namespace {
 
-// What one core reads from memory at the least: how long operands take to come back into the caches.
-constexpr double kColdBytesPerUs = 8000;
-// A duel of long kernels, and a race without a champion, has as many rounds as take so long, or the least.
-constexpr double kDuelRoundUs = 500'000;
+// A duel of long kernels, and a race without a champion, has as many rounds as take so long, or the least: twice those
+// of another race.
+constexpr double kDuelRoundUs = 260'000;
 constexpr size_t kFewestSamples = 3, kMaxSamples = 64;
 // A race in which the machine was not quiet is run again, this often, while everything is loaded.
 constexpr int kMeasureAttempts = 4;
 // The noise of the machine follows its races slowly, within bounds.
 constexpr double kNoiseMemory = 0.8, kLeastNoise = 0.005, kMostNoise = 0.1;
 // How long a candidate that may become the best is watched once more.
-constexpr absl::Duration kDuelCheck = absl::Milliseconds(40), kFirstCheck = absl::Milliseconds(20);
+constexpr absl::Duration kWinnerCheck = absl::Milliseconds(40);
 // Beside a kernel's calls, of one sample: whose turn it is, what is poisoned and checked between.
 constexpr double kAroundSampleUs = 2000;
 // Timings below this are not those of a program that did its work.
@@ -118,10 +117,10 @@ struct TrialBatch::Contender {
   bool in() const { return outcome.kind() == v1::OUTCOME_UNSPECIFIED; }
 };
 
-TrialBatch::TrialBatch(const TaskContext& task, std::string target, Builders& builders, KnownBuilds* known,
+TrialBatch::TrialBatch(const TaskContext& task, const v1::DeviceProfile& device, Builders& builders, KnownBuilds* known,
                        double* noise, PhaseNote note, QuietNote quiet)
     : task_(task),
-      target_(std::move(target)),
+      device_(device),
       builders_(builders),
       note_(std::move(note)),
       quiet_(std::move(quiet)),
@@ -133,7 +132,7 @@ v1::BuildRequest TrialBatch::RequestFor(const v1::Lease& lease, const std::strin
   request.set_task(lease.task());
   request.set_workload(task_.text());
   request.set_trace(trace);
-  request.set_target(target_);
+  request.set_target(device_.target());
   request.set_threads(lease.threads());
   request.set_numeric(lease.numeric());
   request.set_symbol(KernelSymbol(lease.workload_hash()));
@@ -220,7 +219,7 @@ bool TrialBatch::Measure(std::vector<Contender>& contenders, bool has_champion, 
   quiet_(LengthOf(options, in.size()));
   options.race.machine_sigma = *noise_;
   options.champion_us = contenders.front().lease.champion_us();
-  options.cold_us = OperandBytes(task_.params()) / kColdBytesPerUs;
+  options.cold_us = OperandBytes(task_.params()) / (device_.memory_gbps() * 1e3);
   const uint64_t flushed = ColdParams(task_.params());
   const TimeCalls time = [&](int who, int warm_up, int samples, int inner) {
     Contender& contender = who < 0 ? *champion : contenders[in[static_cast<size_t>(who)]];
@@ -246,7 +245,7 @@ void TrialBatch::CheckAsWinner(Contender& contender) const {
   check.call_us = Median(std::vector<double>(samples.begin(), samples.end()));
   check.level = FromWire(lease.numeric());
   check.limits = LimitsOf(lease);
-  check.duration = lease.duel() ? kDuelCheck : kFirstCheck;
+  check.duration = kWinnerCheck;
   std::string detail;
   const v1::BuildReply& reply = contender.built.reply();
   const v1::OutcomeKind kind = CheckWinner(task_, reply.image(), reply.kernel_set(), check, &detail);
@@ -255,22 +254,8 @@ void TrialBatch::CheckAsWinner(Contender& contender) const {
   SetFailure(&contender.outcome, kind, detail);
 }
 
-TrialBatch::Contender* TrialBatch::CheckedWinner(std::span<Contender> challengers) const {
-  while (true) {
-    Contender* fastest = nullptr;
-    for (Contender& one : challengers) {
-      if (one.outcome.kind() != v1::OUTCOME_OK) continue;
-      if (fastest == nullptr || one.outcome.timing().median_us() < fastest->outcome.timing().median_us())
-        fastest = &one;
-    }
-    if (fastest == nullptr) return nullptr;
-    CheckAsWinner(*fastest);
-    if (fastest->outcome.kind() == v1::OUTCOME_OK) return fastest;
-  }
-}
-
 void TrialBatch::CheckOnOtherInputs(Contender& contender) const {
-  if (contender.outcome.kind() != v1::OUTCOME_OK || task_.num_sets() < 2) return;
+  if (task_.num_sets() < 2) return;
   const v1::Lease& lease = contender.lease;
   const double us = contender.outcome.timing().median_us();
   if (us >= TimedRaceOptions().long_us && us >= lease.champion_us()) return;
@@ -339,12 +324,17 @@ std::vector<v1::Outcome> TrialBatch::Run(const std::vector<v1::Lease>& leases) {
       SetFailure(&contender.outcome, v1::OUTCOME_INFRA, "the machine was not quiet enough to time it");
   }
   CrashPoint("worker.measured");
-  // A duel makes the best of a task, and without a champion the fastest that is right does.
+  // A duel that is won makes the best of a task.
   const Clock::time_point checked = Clock::now();
   const std::span<Contender> challengers(contenders.data(), leases.size());
-  Contender* const winner = duel || !has_champion ? CheckedWinner(challengers) : nullptr;
   for (Contender& contender : challengers) {
-    if (&contender != winner) CheckOnOtherInputs(contender);
+    if (contender.outcome.kind() != v1::OUTCOME_OK) continue;
+    const bool won = duel && contender.outcome.duel_ratio() < 1;  // 0: nobody to fight
+    if (won) {
+      CheckAsWinner(contender);
+    } else {
+      CheckOnOtherInputs(contender);
+    }
   }
   seconds_.measure += SecondsSince(checked);
   CrashPoint("worker.checked");

@@ -27,8 +27,8 @@ class TrialBatch {
 
   // `known` is what the worker built for the task, `noise` the machine's log noise of one sample, pooled over the
   // worker's races: both are read, and brought up to date.
-  TrialBatch(const TaskContext& task, std::string target, Builders& builders, KnownBuilds* known, double* noise,
-             PhaseNote note, QuietNote quiet);
+  TrialBatch(const TaskContext& task, const v1::DeviceProfile& device, Builders& builders, KnownBuilds* known,
+             double* noise, PhaseNote note, QuietNote quiet);
 
   // Leases of this task with equal threads, level and champion; a duel comes alone, and is the same with more rounds,
   // since champion and challengers always run in fresh processes, in turn. One outcome for each, in order.
@@ -51,8 +51,6 @@ class TrialBatch {
   // false says that the machine was not quiet enough.
   bool Measure(std::vector<Contender>& contenders, bool has_champion, TimedRaceOptions options);
   void CheckAsWinner(Contender& contender) const;  // of one that has a time
-  // The fastest that passes as one; nullptr: nobody does. Whoever was faster has no time.
-  Contender* CheckedWinner(std::span<Contender> challengers) const;
   // One call more, under the clock, on inputs that it was not timed on, with outputs and scratch destroyed before:
   // whoever leaves them wrong has no time. A long call that is no faster than the champion's costs no further one.
   void CheckOnOtherInputs(Contender& contender) const;
@@ -61,7 +59,7 @@ class TrialBatch {
   v1::BuildRequest RequestFor(const v1::Lease& lease, const std::string& trace) const;
 
   const TaskContext& task_;
-  std::string target_;
+  const v1::DeviceProfile& device_;
   Builders& builders_;
   PhaseNote note_;
   QuietNote quiet_;
