@@ -141,17 +141,29 @@ RuntimeError Candidate::MakePlainBuffers() {
   if (!invocation.ok()) return invocation.error();
   invocation_ = std::make_unique<Invocation>(*std::move(invocation));
   size_t total = 0;
-  for (const KernelTensor& param : set_.params) total += AlignUp(static_cast<size_t>(param.bytes));
+  for (size_t i = 0; i < set_.params.size(); ++i) {
+    if (!IsPrepared(i)) total += AlignUp(static_cast<size_t>(set_.params[i].bytes));
+  }
   plain_ = AlignedBuffer(total);
   if (plain_.data() == nullptr) return NoMemory("the tensors");
   char* at = plain_.data();
   for (size_t i = 0; i < set_.params.size(); ++i) {
+    if (IsPrepared(i)) {
+      plain_tensors_.push_back(sets_[0].originals[i]);
+      continue;
+    }
     const size_t bytes = static_cast<size_t>(set_.params[i].bytes);
     std::memcpy(at, sets_[0].originals[i], bytes);  // outputs too, so that their pages are there
     plain_tensors_.push_back(at);
     at += AlignUp(bytes);
   }
+  written_set_ = 0;
   return {};
+}
+
+bool Candidate::IsPrepared(size_t param) const {
+  return std::ranges::any_of(
+      set_.prepared, [&](const PreparedConstant& prepared) { return prepared.param == static_cast<int>(param); });
 }
 
 int32_t Candidate::CallFenced(HoneKernelFn fn, const VerifyRequest& how, std::span<void* const> tensors,
@@ -212,7 +224,9 @@ void Candidate::Time(const TimeRequest& request, RunnerReply* reply) {
   }
   // Values that were turned stay as they are for kSame; everything else is about the values of the set.
   const bool turned_stay = request.renewal == Renewal::kSame && written_set_ == request.set;
-  if (!turned_stay && (written_set_ != request.set || written_turn_ != 0) && !WriteInputs(request.set, 0)) {
+  const bool are_written = written_set_ == request.set && (written_turn_ == 0 || turned_stay);
+  if (!are_written) WriteInputs(request.set, 0);
+  if (prepared_set_ != request.set && !Prepare(request.set)) {
     return failed(RunnerOutcome::kKernelFailed, "a prepare kernel failed");
   }
   const double begin = NowUs();
@@ -259,20 +273,23 @@ void Candidate::Time(const TimeRequest& request, RunnerReply* reply) {
   }
 }
 
-bool Candidate::WriteInputs(int set, uint64_t turn) {
-  const bool another = set != written_set_;
+void Candidate::WriteInputs(int set, uint64_t turn) {
   for (size_t i = 0; i < InputsOf(set_).size(); ++i) {
-    const bool constant =
-        std::any_of(set_.prepared.begin(), set_.prepared.end(),
-                    [&](const PreparedConstant& prepared) { return prepared.param == static_cast<int>(i); });
-    if (constant && !another) continue;
-    CopyTurned(sets_[static_cast<size_t>(set)].originals[i], set_.params[i], constant ? 0 : turn, plain_tensors_[i]);
+    void* const original = sets_[static_cast<size_t>(set)].originals[i];
+    if (IsPrepared(i)) {
+      plain_tensors_[i] = original;
+    } else {
+      CopyTurned(original, set_.params[i], turn, plain_tensors_[i]);
+    }
   }
-  written_turn_ = turn;
-  if (!another) return true;
   written_set_ = set;
+  written_turn_ = turn;
+}
+
+bool Candidate::Prepare(int set) {
   if (invocation_->Prepare(plain_tensors_)) return false;
   invocation_->Bind(plain_tensors_);
+  prepared_set_ = set;
   return true;
 }
 

@@ -38,9 +38,10 @@ class Candidate : public ServedCandidate {
   RuntimeError MapSets(const LoadRequest& request, std::span<const int> files);
   RuntimeError MapScratch();
   RuntimeError MakePlainBuffers();
-  // Writes the set's values to the plain inputs, those of each that is no prepared constant turned around by so many
-  // elements, and prepares the constants when the set is another than before. False: a prepare kernel failed.
-  bool WriteInputs(int set, uint64_t turn);
+  bool IsPrepared(size_t param) const;  // a constant that the main kernel has in another form
+  // Writes the set's values to the plain inputs, those of each turned around by so many elements.
+  void WriteInputs(int set, uint64_t turn);
+  bool Prepare(int set);  // the constants, which are those of the set; false: a prepare kernel failed
   void Renew(const TimeRequest& request, int call);
   void Flush(uint64_t params) const;
   void PoisonPatches(uint64_t where);
@@ -57,10 +58,13 @@ class Candidate : public ServedCandidate {
   FencedMemory scratch_;
   FencedMemory thread_scratch_;
   int64_t thread_area_ = 0;
-  AlignedBuffer plain_;  // every tensor, in one piece as in a deployed program's arena; empty when nothing is timed
-  std::vector<void*> plain_tensors_;
+  // Every tensor that the main kernel has as it is, in one piece as in a deployed program's arena; empty when nothing
+  // is timed.
+  AlignedBuffer plain_;
+  std::vector<void*> plain_tensors_;        // those, and the originals of the other constants
   std::unique_ptr<Invocation> invocation_;  // null likewise
-  int written_set_ = -1;                    // whose values the plain inputs hold
+  int written_set_ = -1;                    // whose values the plain inputs hold,
+  int prepared_set_ = -1;                   // and whose the prepared constants
   uint64_t written_turn_ = 0;
 };
 
