@@ -153,8 +153,7 @@ TEST_F(TrialBatchTest, ItsProgramsAreBuiltForItsTask) {
   lease.set_build_limit_ms(20000);
   lease.set_run_limit_ms(10000);
   TrialBatch batch(
-      *task_, device_, builders, &known_, &noise_, [](const v1::LeaseId&, v1::Phase) {},
-      [](absl::Duration) {});
+      *task_, device_, builders, &known_, &noise_, [](const v1::LeaseId&, v1::Phase) {}, [](absl::Duration) {});
   batch.Run({lease});
   ASSERT_EQ(builders.asked.size(), 2u);
   for (const v1::BuildRequest& request : builders.asked) EXPECT_EQ(request.task(), 17u) << request.trace();
@@ -244,8 +243,7 @@ TEST(TrialBatch, WhoStopsWorkingWhileItIsTimedHasNoTime) {
     v1::Outcome outcome;
     do {  // again where the machine was not quiet enough to tell
       TrialBatch batch(
-          **task, device, builders, &known, &noise, [](const v1::LeaseId&, v1::Phase) {},
-          [](absl::Duration) {});
+          **task, device, builders, &known, &noise, [](const v1::LeaseId&, v1::Phase) {}, [](absl::Duration) {});
       outcome = batch.Run({lease}).at(0);
     } while (outcome.kind() == v1::OUTCOME_INFRA);
     EXPECT_EQ(outcome.kind(), honest ? v1::OUTCOME_OK : v1::OUTCOME_WRONG_RESULT) << outcome.detail();

@@ -324,13 +324,12 @@ std::vector<v1::Outcome> TrialBatch::Run(const std::vector<v1::Lease>& leases) {
       SetFailure(&contender.outcome, v1::OUTCOME_INFRA, "the machine was not quiet enough to time it");
   }
   CrashPoint("worker.measured");
-  // A duel that is won makes the best of a task.
+  // A duel that is won makes the best of a task; without a ratio there is no champion to lose to.
   const Clock::time_point checked = Clock::now();
   const std::span<Contender> challengers(contenders.data(), leases.size());
   for (Contender& contender : challengers) {
     if (contender.outcome.kind() != v1::OUTCOME_OK) continue;
-    const bool won = duel && contender.outcome.duel_ratio() < 1;  // 0: nobody to fight
-    if (won) {
+    if (duel && contender.outcome.duel_ratio() < 1) {
       CheckAsWinner(contender);
     } else {
       CheckOnOtherInputs(contender);
