@@ -2,6 +2,10 @@
 #include "worker/agent/trials/trial_batch.h"
 
 #include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+
 #include "compiler/sandbox/layers.h"
 #include "compiler/target/target.h"
 #include "compiler/text/text.h"
@@ -9,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tests/deploy/runtime/machine_code.h"
+#include "tests/worker/agent/time_liars.h"
 #include "worker/agent/builds/builder_pool.h"
 #include "worker/agent/device_probe.h"
 
@@ -202,54 +207,93 @@ std::string SumsOnce() {
          AddKernel(1000);
 }
 
-// Builders that hand out this machine code for one trace.
+// Builders that hand out this machine code, by trace.
 class Swapped : public Builders {
  public:
-  Swapped(Builders& builders, std::string trace, std::string code)
-      : builders_(builders), trace_(std::move(trace)), code_(std::move(code)) {}
+  Swapped(Builders& builders, std::map<std::string, std::string> codes)
+      : builders_(builders), codes_(std::move(codes)) {}
   std::vector<v1::BuildOutcome> Build(const std::vector<v1::BuildRequest>& requests, absl::Duration limit) override {
     std::vector<v1::BuildOutcome> built = builders_.Build(requests, limit);
     for (size_t i = 0; i < built.size(); ++i) {
-      if (requests[i].trace() != trace_) continue;
-      built[i].mutable_reply()->set_image(ImageOf({{requests[i].symbol(), code_}}));
+      const auto code = codes_.find(requests[i].trace());
+      if (code == codes_.end()) continue;
+      built[i].mutable_reply()->set_image(ImageOf({{requests[i].symbol(), code->second}}));
     }
     return built;
   }
 
  private:
   Builders& builders_;
-  const std::string trace_, code_;
+  const std::map<std::string, std::string> codes_;
 };
 
-TEST(TrialBatch, WhoStopsWorkingWhileItIsTimedHasNoTime) {
-  BuilderPool pool(1, "", LayersSomeSystemsLack());
-  v1::Workload workload;
-  workload.set_text(kAddOfThousand);
-  absl::StatusOr<std::unique_ptr<TaskContext>> task =
-      TaskContext::Create(workload, HostTarget().text, pool, absl::Seconds(20), {LayersSomeSystemsLack()});
-  ASSERT_TRUE(task.ok()) << task.status();
-  v1::Lease lease;
-  lease.set_trace(std::string(kBlock) + "l1, = sch.get_loops(b0)\n");
-  lease.set_threads(1);
-  lease.set_champion_trace(kBlock);
-  lease.set_champion_us(10);
-  lease.set_build_limit_ms(20000);
-  lease.set_run_limit_ms(10000);
-  const v1::DeviceProfile device = UsualDevice(HostTarget(), 1);
-  for (const bool honest : {true, false}) {
-    Swapped builders(pool, lease.trace(), honest ? AddKernel(1000) : SumsOnce());
+class MachineCodeTrialTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    v1::Workload workload;
+    workload.set_text(kAddOfThousand);
+    absl::StatusOr<std::unique_ptr<TaskContext>> task =
+        TaskContext::Create(workload, HostTarget().text, pool_, absl::Seconds(20), {LayersSomeSystemsLack()});
+    ASSERT_TRUE(task.ok()) << task.status();
+    task_ = *std::move(task);
+    lease_.set_trace(std::string(kBlock) + "l1, = sch.get_loops(b0)\n");
+    lease_.set_threads(1);
+    lease_.set_build_limit_ms(20000);
+    lease_.set_run_limit_ms(10000);
+  }
+
+  // Of a candidate that is this code, by lease_. `champion`: the code of that; "": what is built of its trace.
+  v1::Outcome Run(const std::string& code, const std::string& champion = "") {
+    std::map<std::string, std::string> codes = {{lease_.trace(), code}};
+    if (!champion.empty()) codes[lease_.champion_trace()] = champion;
+    Swapped builders(pool_, codes);
     KnownBuilds known;
     double noise = 0.01;
     v1::Outcome outcome;
     do {  // again where the machine was not quiet enough to tell
       TrialBatch batch(
-          **task, device, builders, &known, &noise, [](const v1::LeaseId&, v1::Phase) {}, [](absl::Duration) {});
-      outcome = batch.Run({lease}).at(0);
+          *task_, device_, builders, &known, &noise, [](const v1::LeaseId&, v1::Phase) {}, [](absl::Duration) {});
+      outcome = batch.Run({lease_}).at(0);
     } while (outcome.kind() == v1::OUTCOME_INFRA);
+    return outcome;
+  }
+
+  BuilderPool pool_{1, "", LayersSomeSystemsLack()};
+  std::unique_ptr<TaskContext> task_;
+  const v1::DeviceProfile device_ = UsualDevice(HostTarget(), 1);
+  v1::Lease lease_;
+};
+
+TEST_F(MachineCodeTrialTest, WhoStopsWorkingWhileItIsTimedHasNoTime) {
+  lease_.set_champion_trace(kBlock);
+  lease_.set_champion_us(10);
+  for (const bool honest : {true, false}) {
+    const v1::Outcome outcome = Run(honest ? AddKernel(1000) : SumsOnce());
     EXPECT_EQ(outcome.kind(), honest ? v1::OUTCOME_OK : v1::OUTCOME_WRONG_RESULT) << outcome.detail();
     EXPECT_EQ(outcome.has_timing(), honest);
     if (!honest) { EXPECT_THAT(outcome.detail(), ::testing::HasSubstr("under the clock, on other inputs: output 0")); }
   }
+}
+
+// A first time makes nobody the best before it is confirmed, and then who lies is found out.
+TEST_F(MachineCodeTrialTest, WhoIsConfirmedAsTheBestIsCheckedForLies) {
+  EXPECT_EQ(Run(time_liars::RemembersValues()).kind(), v1::OUTCOME_OK);
+  lease_.set_duel(true);
+  EXPECT_EQ(Run(time_liars::Honest()).kind(), v1::OUTCOME_OK);
+  const v1::Outcome outcome = Run(time_liars::RemembersValues());
+  EXPECT_EQ(outcome.kind(), v1::OUTCOME_INVALID_TIMING);
+  EXPECT_THAT(outcome.detail(), ::testing::HasSubstr("it keeps results"));
+  EXPECT_FALSE(outcome.has_timing());
+}
+
+// Beside a champion, whom it beats by its lie.
+TEST_F(MachineCodeTrialTest, WhoWinsADuelIsCheckedForLies) {
+  lease_.set_duel(true);
+  lease_.set_champion_trace(kBlock);
+  lease_.set_champion_us(10);
+  const v1::Outcome outcome = Run(time_liars::RemembersValues(), time_liars::Honest());
+  EXPECT_EQ(outcome.kind(), v1::OUTCOME_INVALID_TIMING) << outcome.duel_ratio();
+  EXPECT_THAT(outcome.detail(), ::testing::HasSubstr("it keeps results"));
 }
 
 #endif
