@@ -50,7 +50,8 @@ class TrialBatch {
   // Times everybody that is still in; the champion, if any, is the last. Whoever got no usable figure stays in, and
   // false says that the machine was not quiet enough.
   bool Measure(std::vector<Contender>& contenders, bool has_champion, TimedRaceOptions options);
-  void CheckAsWinner(Contender& contender) const;  // of one that has a time
+  // Both of one that has a time.
+  void CheckAsWinner(Contender& contender) const;
   // One call more, under the clock, on inputs that it was not timed on, with outputs and scratch destroyed before:
   // whoever leaves them wrong has no time. A long call that is no faster than the champion's costs no further one.
   void CheckOnOtherInputs(Contender& contender) const;
