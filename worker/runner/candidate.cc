@@ -146,15 +146,13 @@ RuntimeError Candidate::MakePlainBuffers() {
   }
   plain_ = AlignedBuffer(total);
   if (plain_.data() == nullptr) return NoMemory("the tensors");
+  plain_tensors_ = sets_[0].originals;
   char* at = plain_.data();
   for (size_t i = 0; i < set_.params.size(); ++i) {
-    if (IsPrepared(i)) {
-      plain_tensors_.push_back(sets_[0].originals[i]);
-      continue;
-    }
+    if (IsPrepared(i)) continue;
     const size_t bytes = static_cast<size_t>(set_.params[i].bytes);
-    std::memcpy(at, sets_[0].originals[i], bytes);  // outputs too, so that their pages are there
-    plain_tensors_.push_back(at);
+    std::memcpy(at, plain_tensors_[i], bytes);  // outputs too, so that their pages are there
+    plain_tensors_[i] = at;
     at += AlignUp(bytes);
   }
   written_set_ = 0;

@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/deploy/runtime/machine_code.h"
+#include "tests/worker/agent/host_task.h"
 #include "tests/worker/agent/time_liars.h"
 #include "worker/agent/builds/builder_pool.h"
 #include "worker/measure/statistics.h"
@@ -25,10 +26,7 @@ using namespace time_liars;
 class CheckWinnerTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    v1::Workload workload;
-    workload.set_text(kAddOfThousand);
-    absl::StatusOr<std::unique_ptr<TaskContext>> task =
-        TaskContext::Create(workload, HostTarget().text, builders_, absl::Seconds(20), {LayersSomeSystemsLack()});
+    absl::StatusOr<std::unique_ptr<TaskContext>> task = HostTask(kAddOfThousand, builders_);
     ASSERT_TRUE(task.ok()) << task.status();
     task_ = *std::move(task);
     const absl::StatusOr<CompiledKernel> kernel = CompilePlain(*ParsePrimFunc(kAddOfThousand), HostTarget(), {});

@@ -16,6 +16,7 @@
 #include "tests/compiler/schedule/campaign.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tests/processes.h"
+#include "tests/worker/agent/host_task.h"
 #include "worker/agent/builds/build_reply.h"
 #include "worker/agent/builds/builder_pool.h"
 #include "worker/agent/trials/verify_candidate.h"
@@ -37,13 +38,11 @@ std::string OutcomeName(v1::OutcomeKind kind) {
 TEST(HostileCandidates, AreFoundOutAndLeaveNothingBehind) {
   if (kSanitized) GTEST_SKIP() << "a program with a sanitizer has no filter of system calls";
   BuilderPool builders(1, "", LayersSomeSystemsLack());
-  v1::Workload workload;
-  workload.set_text(ToText(Matmul(8, 8, 8)));
-  absl::StatusOr<std::unique_ptr<TaskContext>> task =
-      TaskContext::Create(workload, HostTarget().text, builders, absl::Seconds(60), {LayersSomeSystemsLack()});
+  const std::string workload = ToText(Matmul(8, 8, 8));
+  absl::StatusOr<std::unique_ptr<TaskContext>> task = HostTask(workload, builders, absl::Seconds(60));
   ASSERT_TRUE(task.ok()) << task.status();
   v1::BuildRequest request;
-  request.set_workload(workload.text());
+  request.set_workload(workload);
   request.set_trace("");
   request.set_target(HostTarget().text);
   request.set_threads(1);
@@ -89,10 +88,7 @@ TEST(HostileCandidates, AreFoundOutAndLeaveNothingBehind) {
 // What a builder that was taken over may hand on: a kernel set that is another task's.
 TEST(HostileCandidates, KernelSetsOfOtherTasksAreRefused) {
   BuilderPool builders(1, "", LayersSomeSystemsLack());
-  v1::Workload workload;
-  workload.set_text(ToText(Matmul(8, 8, 8)));
-  absl::StatusOr<std::unique_ptr<TaskContext>> task =
-      TaskContext::Create(workload, HostTarget().text, builders, absl::Seconds(60), {LayersSomeSystemsLack()});
+  absl::StatusOr<std::unique_ptr<TaskContext>> task = HostTask(ToText(Matmul(8, 8, 8)), builders, absl::Seconds(60));
   ASSERT_TRUE(task.ok()) << task.status();
   KernelSet set;
   set.symbol = "k";

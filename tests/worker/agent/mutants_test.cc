@@ -34,6 +34,7 @@
 #include "tests/compiler/schedule/mutants.h"
 #include "tests/compiler/schedule/random_schedule.h"
 #include "tests/compiler/schedule/workloads.h"
+#include "tests/worker/agent/host_task.h"
 #include "worker/agent/builds/builder_pool.h"
 #include "worker/agent/trials/verify_candidate.h"
 
@@ -151,10 +152,7 @@ const TaskContext& TaskOf(const std::string& name, const PrimFunc& workload) {
   static auto& builders = *new BuilderPool(1, "", LayersSomeSystemsLack());
   std::unique_ptr<TaskContext>& task = tasks[name];
   if (task == nullptr) {
-    v1::Workload proto;
-    proto.set_text(ToText(workload));
-    absl::StatusOr<std::unique_ptr<TaskContext>> made =
-        TaskContext::Create(proto, HostTarget().text, builders, kLimit, {LayersSomeSystemsLack()});
+    absl::StatusOr<std::unique_ptr<TaskContext>> made = HostTask(ToText(workload), builders, kLimit);
     HONE_CHECK(made.ok()) << name << ": " << made.status();
     task = *std::move(made);
   }

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tests/compiler/support/descriptor_limit.h"
+#include "tests/worker/agent/host_task.h"
 #include "worker/agent/builds/build_reply.h"
 #include "worker/agent/builds/builder_pool.h"
 #include "worker/agent/trials/verify_candidate.h"
@@ -29,9 +30,7 @@ constexpr absl::Duration kLimit = absl::Seconds(20);
 
 absl::StatusOr<std::unique_ptr<TaskContext>> MakeTask(const std::string& workload) {
   static auto& builders = *new BuilderPool(1, "", LayersSomeSystemsLack());
-  v1::Workload proto;
-  proto.set_text(workload);
-  return TaskContext::Create(proto, HostTarget().text, builders, kLimit, {LayersSomeSystemsLack()});
+  return HostTask(workload, builders, kLimit);
 }
 
 // What verification on all sets of the workload's task says of another program.

@@ -59,5 +59,16 @@ inline std::string SkipsWhatIsRight() {
          Work() +
          AddKernel(1000);
 }
+// Sums, but where A is where it was at the call before, and then it counts to 1000 and returns: right wherever it is
+// verified.
+inline std::string SumsOnce() {
+  return Bytes({0x48, 0x8B, 0x07,                                   // mov rax, [rdi]
+                0x48, 0x8B, 0x30,                                   // mov rsi, [rax]
+                0x64, 0x48, 0x3B, 0x34, 0x25, 0x80, 0,    0, 0,     // cmp rsi, fs:[0x80]
+                0x75, 0x0C, 0xB9, 0xE8, 0x03, 0,    0,              // jne 1f; mov ecx, 1000
+                0xFF, 0xC9, 0x75, 0xFC, 0x31, 0xC0, 0xC3,           // dec ecx; jnz; xor eax, eax; ret
+                0x64, 0x48, 0x89, 0x34, 0x25, 0x80, 0,    0, 0}) +  // 1: mov fs:[0x80], rsi
+         AddKernel(1000);
+}
 
 }  // namespace hone::testing::time_liars

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tests/deploy/runtime/machine_code.h"
+#include "tests/worker/agent/host_task.h"
 #include "tests/worker/agent/time_liars.h"
 #include "worker/agent/builds/builder_pool.h"
 #include "worker/agent/device_probe.h"
@@ -47,10 +48,7 @@ class NotesRequests : public Builders {
 class TrialBatchTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    v1::Workload workload;
-    workload.set_text(ToText(Matmul(32, 48, 24)));
-    absl::StatusOr<std::unique_ptr<TaskContext>> task =
-        TaskContext::Create(workload, HostTarget().text, builders_, absl::Seconds(20), {LayersSomeSystemsLack()});
+    absl::StatusOr<std::unique_ptr<TaskContext>> task = HostTask(ToText(Matmul(32, 48, 24)), builders_);
     ASSERT_TRUE(task.ok()) << task.status();
     task_ = *std::move(task);
   }
@@ -195,18 +193,6 @@ TEST_F(TrialBatchTest, AChampionThatDoesNotStartIsOut) {
 
 constexpr char kBlock[] = "b0 = sch.get_block(\"C\", func_name=\"main\")\n";
 
-// Sums, but where A is where it was at the call before, in a word of the thread's control block that the C library
-// leaves unused, and then it counts to 1000 and returns: right wherever it is verified.
-std::string SumsOnce() {
-  return Bytes({0x48, 0x8B, 0x07,                                   // mov rax, [rdi]
-                0x48, 0x8B, 0x30,                                   // mov rsi, [rax]
-                0x64, 0x48, 0x3B, 0x34, 0x25, 0x80, 0,    0, 0,     // cmp rsi, fs:[0x80]
-                0x75, 0x0C, 0xB9, 0xE8, 0x03, 0,    0,              // jne 1f; mov ecx, 1000
-                0xFF, 0xC9, 0x75, 0xFC, 0x31, 0xC0, 0xC3,           // dec ecx; jnz; xor eax, eax; ret
-                0x64, 0x48, 0x89, 0x34, 0x25, 0x80, 0,    0, 0}) +  // 1: mov fs:[0x80], rsi
-         AddKernel(1000);
-}
-
 // Builders that hand out this machine code, by trace.
 class Swapped : public Builders {
  public:
@@ -230,10 +216,7 @@ class Swapped : public Builders {
 class MachineCodeTrialTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    v1::Workload workload;
-    workload.set_text(kAddOfThousand);
-    absl::StatusOr<std::unique_ptr<TaskContext>> task =
-        TaskContext::Create(workload, HostTarget().text, pool_, absl::Seconds(20), {LayersSomeSystemsLack()});
+    absl::StatusOr<std::unique_ptr<TaskContext>> task = HostTask(kAddOfThousand, pool_);
     ASSERT_TRUE(task.ok()) << task.status();
     task_ = *std::move(task);
     lease_.set_trace(std::string(kBlock) + "l1, = sch.get_loops(b0)\n");
@@ -268,7 +251,7 @@ TEST_F(MachineCodeTrialTest, WhoStopsWorkingWhileItIsTimedHasNoTime) {
   lease_.set_champion_trace(kBlock);
   lease_.set_champion_us(10);
   for (const bool honest : {true, false}) {
-    const v1::Outcome outcome = Run(honest ? AddKernel(1000) : SumsOnce());
+    const v1::Outcome outcome = Run(honest ? AddKernel(1000) : time_liars::SumsOnce());
     EXPECT_EQ(outcome.kind(), honest ? v1::OUTCOME_OK : v1::OUTCOME_WRONG_RESULT) << outcome.detail();
     EXPECT_EQ(outcome.has_timing(), honest);
     if (!honest) { EXPECT_THAT(outcome.detail(), ::testing::HasSubstr("under the clock, on other inputs: output 0")); }
