@@ -137,7 +137,10 @@ RuntimeError Candidate::MapSets(const LoadRequest& request, std::span<const int>
 }
 
 RuntimeError Candidate::MakePlainBuffers() {
-  RuntimeResult<Invocation> invocation = Invocation::Create(*image_, set_, *pool_);
+  KernelSet prepared = set_;  // the main kernel alone: its constants are packed by what verifies them
+  prepared.prepared.clear();
+  for (const PreparedConstant& constant : set_.prepared) prepared.params[constant.param] = constant.packed;
+  RuntimeResult<Invocation> invocation = Invocation::Create(*image_, prepared, *pool_);
   if (!invocation.ok()) return invocation.error();
   invocation_ = std::make_unique<Invocation>(*std::move(invocation));
   size_t total = 0;
@@ -146,7 +149,7 @@ RuntimeError Candidate::MakePlainBuffers() {
   }
   plain_ = AlignedBuffer(total);
   if (plain_.data() == nullptr) return NoMemory("the tensors");
-  plain_tensors_ = sets_[0].originals;
+  plain_tensors_ = sets_[0].tensors;
   char* at = plain_.data();
   for (size_t i = 0; i < set_.params.size(); ++i) {
     if (IsPrepared(i)) continue;
@@ -155,6 +158,7 @@ RuntimeError Candidate::MakePlainBuffers() {
     plain_tensors_[i] = at;
     at += AlignUp(bytes);
   }
+  invocation_->Bind(plain_tensors_);
   written_set_ = 0;
   return {};
 }
@@ -186,20 +190,9 @@ void Candidate::Verify(const VerifyRequest& request, RunnerReply* reply) {
     std::snprintf(reply->message, sizeof(reply->message), "there is no set %d", request.set);
     return;
   }
-  Set& set = sets_[static_cast<size_t>(request.set)];
-  for (size_t i = 0; i < packed_.size(); ++i) {
-    const PreparedConstant& prepared = set_.prepared[i];
-    Poison(packed_[i].data(), packed_[i].size(), request.set);
-    void* const tensors[] = {set.originals[prepared.param], set.tensors[prepared.param]};
-    reply->kernel_result =
-        CallFenced(prepare_[i], request, tensors, prepared.scratch_bytes, prepared.thread_scratch_bytes);
-    if (reply->kernel_result != 0) {
-      reply->outcome = RunnerOutcome::kKernelFailed;
-      std::snprintf(reply->message, sizeof(reply->message), "prepare kernel %zu returned %d", i, reply->kernel_result);
-      return;
-    }
-  }
+  if (!Prepare(request, reply)) return;
   const double start = NowUs();
+  const Set& set = sets_[static_cast<size_t>(request.set)];
   reply->kernel_result = CallFenced(main_, request, set.tensors, set_.scratch_bytes, set_.thread_scratch_bytes);
   reply->elapsed_us = NowUs() - start;
   if (reply->kernel_result != 0) {
@@ -224,9 +217,7 @@ void Candidate::Time(const TimeRequest& request, RunnerReply* reply) {
   const bool turned_stay = request.renewal == Renewal::kSame && written_set_ == request.set;
   const bool are_written = written_set_ == request.set && (written_turn_ == 0 || turned_stay);
   if (!are_written) WriteInputs(request.set, 0);
-  if (prepared_set_ != request.set && !Prepare(request.set)) {
-    return failed(RunnerOutcome::kKernelFailed, "a prepare kernel failed");
-  }
+  if (prepared_set_ != request.set && !Prepare({.set = request.set}, reply)) return;
   const double begin = NowUs();
   int32_t result = 0;
   for (int i = 0; i < request.warm_up; ++i) result |= invocation_->Run();
@@ -273,21 +264,27 @@ void Candidate::Time(const TimeRequest& request, RunnerReply* reply) {
 
 void Candidate::WriteInputs(int set, uint64_t turn) {
   for (size_t i = 0; i < InputsOf(set_).size(); ++i) {
-    void* const original = sets_[static_cast<size_t>(set)].originals[i];
-    if (IsPrepared(i)) {
-      plain_tensors_[i] = original;
-    } else {
-      CopyTurned(original, set_.params[i], turn, plain_tensors_[i]);
-    }
+    if (IsPrepared(i)) continue;
+    CopyTurned(sets_[static_cast<size_t>(set)].originals[i], set_.params[i], turn, plain_tensors_[i]);
   }
   written_set_ = set;
   written_turn_ = turn;
 }
 
-bool Candidate::Prepare(int set) {
-  if (invocation_->Prepare(plain_tensors_)) return false;
-  invocation_->Bind(plain_tensors_);
-  prepared_set_ = set;
+bool Candidate::Prepare(const VerifyRequest& how, RunnerReply* reply) {
+  prepared_set_ = -1;
+  const Set& set = sets_[static_cast<size_t>(how.set)];
+  for (size_t i = 0; i < packed_.size(); ++i) {
+    const PreparedConstant& prepared = set_.prepared[i];
+    Poison(packed_[i].data(), packed_[i].size(), how.set);
+    void* const tensors[] = {set.originals[prepared.param], set.tensors[prepared.param]};
+    reply->kernel_result = CallFenced(prepare_[i], how, tensors, prepared.scratch_bytes, prepared.thread_scratch_bytes);
+    if (reply->kernel_result == 0) continue;
+    reply->outcome = RunnerOutcome::kKernelFailed;
+    std::snprintf(reply->message, sizeof(reply->message), "prepare kernel %zu returned %d", i, reply->kernel_result);
+    return false;
+  }
+  prepared_set_ = how.set;
   return true;
 }
 

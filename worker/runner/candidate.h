@@ -1,5 +1,6 @@
-// A candidate inside its runner: code, fenced buffers for verification, plain ones for timing. All memory is there once
-// Load has returned; the calls after it allocate nothing.
+// A candidate inside its runner: code, fenced buffers for verification, plain ones for timing; packed constants, which
+// may be most of its memory, are there once. All memory is there once Load has returned; the calls after it allocate
+// nothing.
 #pragma once
 
 #include <memory>
@@ -41,7 +42,8 @@ class Candidate : public ServedCandidate {
   bool IsPrepared(size_t param) const;  // a constant that the main kernel has in another form
   // Writes the set's values to the plain inputs, those of each turned around by so many elements.
   void WriteInputs(int set, uint64_t turn);
-  bool Prepare(int set);  // the constants, which are those of the set; false: a prepare kernel failed
+  // Packs the constants of the set. False: a prepare kernel failed, as the reply says.
+  bool Prepare(const VerifyRequest& how, RunnerReply* reply);
   void Renew(const TimeRequest& request, int call);
   void Flush(uint64_t params) const;
   void PoisonPatches(uint64_t where);
@@ -61,10 +63,10 @@ class Candidate : public ServedCandidate {
   // Every tensor that the main kernel has as it is, in one piece as in a deployed program's arena; empty when nothing
   // is timed.
   AlignedBuffer plain_;
-  std::vector<void*> plain_tensors_;        // those, and the originals of the other constants
-  std::unique_ptr<Invocation> invocation_;  // null likewise
+  std::vector<void*> plain_tensors_;        // those, and packed constants where verification has them
+  std::unique_ptr<Invocation> invocation_;  // of the main kernel alone; null likewise
   int written_set_ = -1;                    // whose values the plain inputs hold,
-  int prepared_set_ = -1;                   // and whose the prepared constants
+  int prepared_set_ = -1;                   // and whose the packed constants
   uint64_t written_turn_ = 0;
 };
 

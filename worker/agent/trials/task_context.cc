@@ -62,7 +62,7 @@ bool HaveSizes(std::span<const KernelTensor> tensors, std::span<const TaskParam>
   return std::ranges::equal(tensors, params, {}, &KernelTensor::bytes, &TaskParam::bytes);
 }
 
-// All of the host: whoever prepares a task has the turn of its machine (turn_lock.h), and nobody measures beside it.
+// All of the host: nobody measures beside whoever prepares a task (turn_lock.h).
 int OracleThreads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 }  // namespace
@@ -234,10 +234,12 @@ absl::Status TaskContext::CheckOracle(OracleProcess& process, int set) const {
 }
 
 std::vector<int> TaskContext::SetsOfTrial() const {
+  if (plan_.least < static_cast<int>(plan_.kinds.size()) && num_sets() > 2) {
+    return {1 + static_cast<int>(Random(SecretSeed()).Below(static_cast<uint64_t>(num_sets() - 1))), 0};
+  }
   std::vector<int> sets(static_cast<size_t>(num_sets()));
-  std::iota(sets.begin(), sets.end(), 0);
-  if (plan_.least == static_cast<int>(plan_.kinds.size()) || num_sets() <= 2) return sets;
-  return {0, 1 + static_cast<int>(Random(SecretSeed()).Below(static_cast<uint64_t>(num_sets() - 1)))};
+  std::iota(sets.rbegin(), sets.rend(), 0);
+  return sets;
 }
 
 double TaskContext::WorstError(const RunnerClient& runner, int set, NumericLevel level, std::string* where) const {

@@ -53,9 +53,10 @@ class TaskContext {
   absl::Status CheckKernelSet(const KernelSet& set) const;
   const InputSets& inputs() const { return inputs_; }
   int num_sets() const { return inputs_.count(); }
-  // The sets that one candidate is tried on. Small ones all; of large ones, which cost as much as the candidate's own
-  // runs, the first and one of the others by chance, so that no candidate can count on some kinds of values. Whoever
-  // becomes the best is tried on all of them (check_winner.h).
+  // The sets that one candidate is tried on, the last of them the one that it is timed on, whose constants it has
+  // packed by then. Small ones all; of large ones, which cost as much as the candidate's own runs, the first and one of
+  // the others by chance, so that no candidate can count on some kinds of values. Whoever becomes the best is tried on
+  // all of them (check_winner.h).
   std::vector<int> SetsOfTrial() const;
 
   // The largest error over its bound in the outputs that `runner` left for a set; above 1 is wrong, and `where` says
