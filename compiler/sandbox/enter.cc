@@ -155,6 +155,7 @@ uint32_t LockSystemCalls(SystemCalls calls, uint32_t wanted) {
 
 uint32_t EnterAndLock(ProcessKind kind, std::span<const int> keep) {
   const SandboxPolicy& policy = SandboxPolicyOf(kind);
+  setpriority(PRIO_PROCESS, 0, policy.niceness);
   SandboxLimits limits;
   limits.cpu_seconds = policy.cpu_seconds;
   limits.memory_bytes = policy.memory_bytes;

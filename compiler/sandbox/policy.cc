@@ -12,12 +12,12 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 // in /proc, which are others in a pid namespace.
 // clang-format off
 constexpr SandboxPolicy kPolicies[] = {
-    {ProcessKind::kRunner, "hone-runner", SystemCalls::kKernel, 4 * kGiB, 60, 3, kAllNamespaces},
-    {ProcessKind::kBuilder, "hone-builder", SystemCalls::kProgram, 4 * kGiB, 0, 3, kAllNamespaces},
-    {ProcessKind::kOracle, "hone-oracle", SystemCalls::kProgram, 16 * kGiB, 600, 3, kAllNamespaces},
-    {ProcessKind::kSearch, "hone-search", SystemCalls::kProgram, 16 * kGiB, 0, 3, kAllNamespaces},
+    {ProcessKind::kRunner, "hone-runner", SystemCalls::kKernel, 4 * kGiB, 60, 3, kAllNamespaces, 0},
+    {ProcessKind::kBuilder, "hone-builder", SystemCalls::kProgram, 4 * kGiB, 0, 3, kAllNamespaces, 10},
+    {ProcessKind::kOracle, "hone-oracle", SystemCalls::kProgram, 16 * kGiB, 600, 3, kAllNamespaces, 0},
+    {ProcessKind::kSearch, "hone-search", SystemCalls::kProgram, 16 * kGiB, 0, 3, kAllNamespaces, 5},
     {ProcessKind::kDeviceRunner, "hone-device-runner", SystemCalls::kDriver, 4 * kGiB, 60, 256,
-     kAllNamespaces & ~CLONE_NEWPID},
+     kAllNamespaces & ~CLONE_NEWPID, 0},
 };
 // clang-format on
 

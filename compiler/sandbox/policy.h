@@ -32,6 +32,7 @@ struct SandboxPolicy {
   int cpu_seconds;       // all threads together; 0: no limit of its own, each request has one
   int max_descriptors;   // the first number that no new descriptor gets
   int namespaces;        // that it is started in: CLONE_NEWUSER and its like
+  int niceness;          // of EnterAndLock: it gives way to whoever verifies a candidate beside it
 };
 const SandboxPolicy& SandboxPolicyOf(ProcessKind kind);
 const SandboxPolicy* FindSandboxPolicy(std::string_view program);  // by its file's name; nullptr: none of these

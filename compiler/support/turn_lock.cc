@@ -4,7 +4,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,16 +17,20 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "compiler/support/check.h"
+#include "compiler/support/status_macros.h"
 
 namespace hone {
 namespace {
 
-constexpr int64_t kGiveWayNs = 2'000'000;
+absl::StatusOr<int> OpenLock(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd >= 0) return fd;
+  return absl::InternalError(
+      absl::StrCat("cannot open the turn lock ", path, ": ", std::strerror(errno), "; name another file by HONE_LOCK"));
+}
 
-int64_t MonotonicNs() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+void Lock(int fd, int operation) {
+  while (::flock(fd, operation) != 0) HONE_CHECK(errno == EINTR) << std::strerror(errno);
 }
 
 }  // namespace
@@ -37,33 +40,33 @@ absl::StatusOr<TurnLock> TurnLock::Open(std::string_view devices) {
   const char* named = std::getenv("HONE_LOCK");
   std::string path = named != nullptr ? named : absl::StrCat("/tmp/hone-", ::getuid(), ".turn");
   if (!devices.empty()) path.append(".").append(devices);
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) {
-    return absl::InternalError(absl::StrCat("cannot open the turn lock ", path, ": ", std::strerror(errno),
-                                            "; name another file by HONE_LOCK"));
-  }
-  return TurnLock(fd);
+  TurnLock lock;
+  HONE_ASSIGN_OR_RETURN(lock.turn_, OpenLock(path));
+  HONE_ASSIGN_OR_RETURN(lock.gate_, OpenLock(path + ".gate"));
+  return lock;
 }
 
 TurnLock::TurnLock(TurnLock&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)),
-      held_(std::exchange(other.held_, false)),
-      released_ns_(std::exchange(other.released_ns_, 0)) {}
+    : turn_(std::exchange(other.turn_, -1)),
+      gate_(std::exchange(other.gate_, -1)),
+      held_(std::exchange(other.held_, false)) {}
 
 TurnLock& TurnLock::operator=(TurnLock&& other) noexcept {
-  std::swap(fd_, other.fd_);
+  std::swap(turn_, other.turn_);
+  std::swap(gate_, other.gate_);
   std::swap(held_, other.held_);
-  std::swap(released_ns_, other.released_ns_);
   return *this;
 }
 
 TurnLock::~TurnLock() {
-  if (fd_ >= 0) ::close(fd_);  // closing drops the lock
+  for (const int fd : fds()) {
+    if (fd >= 0) ::close(fd);  // closing drops the lock
+  }
 }
 
 std::string TurnLock::Holder() const {
   struct stat info {};
-  if (::fstat(fd_, &info) != 0) return "";
+  if (::fstat(turn_, &info) != 0) return "";
   // "12: FLOCK  ADVISORY  WRITE 812 fd:01:6553 0 EOF", the device in hexadecimal.
   std::ifstream locks("/proc/locks");
   const std::string file = absl::StrFormat("%02x:%02x:%d", major(info.st_dev), minor(info.st_dev), info.st_ino);
@@ -78,22 +81,18 @@ std::string TurnLock::Holder() const {
   return "";
 }
 
-void TurnLock::Acquire() {
+void TurnLock::Acquire(Use use) {
   HONE_CHECK(!held_) << "the turn is held already";
-  // The kernel wakes those that wait and gives the lock to the first request, which is ours if we ask again at once.
-  if (const int64_t since = MonotonicNs() - released_ns_; released_ns_ != 0 && since < kGiveWayNs) {
-    const timespec pause{.tv_sec = 0, .tv_nsec = static_cast<long>(kGiveWayNs - since)};
-    ::nanosleep(&pause, nullptr);
-  }
-  while (::flock(fd_, LOCK_EX) != 0) HONE_CHECK(errno == EINTR) << std::strerror(errno);
+  Lock(gate_, LOCK_EX);
+  Lock(turn_, use == Use::kAlone ? LOCK_EX : LOCK_SH);
+  Lock(gate_, LOCK_UN);
   held_ = true;
 }
 
 void TurnLock::Release() {
   if (!held_) return;
-  ::flock(fd_, LOCK_UN);
+  Lock(turn_, LOCK_UN);
   held_ = false;
-  released_ns_ = MonotonicNs();
 }
 
 }  // namespace hone

@@ -1,8 +1,9 @@
-// One machine, one turn: searching, building and measuring take a kernel file lock in turn, so that a host that
-// measures does nothing else meanwhile. Devices beside the host have a turn of their own, for measuring alone. The
-// kernel drops the lock of a process that dies.
+// Who works on a machine: whoever takes timings does so alone, and searching, building and verifying, which take none,
+// go beside each other. Kernel file locks say so; the kernel drops those of a process that dies. Devices beside the
+// host have a turn of their own.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,26 +14,28 @@ namespace hone {
 
 class TurnLock {
  public:
-  // Creates the file when it is not there. $HONE_LOCK names another file than the default (see .cc). `devices`: "cuda",
-  // those of that language; "" the host.
+  enum class Use : uint8_t { kAlone, kShared };
+
+  // Creates its files where they are not there. $HONE_LOCK names another one than the default (see .cc). `devices`:
+  // "cuda", those of that language; "" the host.
   static absl::StatusOr<TurnLock> Open(std::string_view devices = "");
   TurnLock(TurnLock&& other) noexcept;
   TurnLock& operator=(TurnLock&& other) noexcept;
   ~TurnLock();
 
-  // Waits for the turn, behind those that waited while this object had it last; `Release` gives it back. Held once at a
-  // time by this object.
-  void Acquire();
+  // Waits for the turn, behind those that wait already: many who share it do not keep out one that would be alone.
+  // `Release` gives it back. Held once at a time by this object.
+  void Acquire(Use use);
   void Release();
-  bool held() const { return held_; }
-  int fd() const { return fd_; }
-  // Who has the turn now: "process 812 (hone-worker)"; "" when nobody has it or the system does not say.
+  std::array<int, 2> fds() const { return {turn_, gate_}; }
+  // Who has the turn now, or one of those who share it: "process 812 (hone-worker)"; "" when nobody has it or the
+  // system does not say.
   std::string Holder() const;
 
   // The turn for as long as this lives.
   class Turn {
    public:
-    explicit Turn(TurnLock& lock) : lock_(lock) { lock_.Acquire(); }
+    Turn(TurnLock& lock, Use use) : lock_(lock) { lock_.Acquire(use); }
     ~Turn() { lock_.Release(); }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
@@ -42,10 +45,10 @@ class TurnLock {
   };
 
  private:
-  explicit TurnLock(int fd) : fd_(fd) {}
-  int fd_ = -1;
+  TurnLock() = default;
+  int turn_ = -1;
+  int gate_ = -1;  // held by the first of those that wait for the turn: the others wait for it
   bool held_ = false;
-  int64_t released_ns_ = 0;  // of the monotonic clock; 0: never
 };
 
 }  // namespace hone

@@ -15,6 +15,7 @@ const char* PhaseName(v1::Phase phase) {
   switch (phase) {
     case v1::PHASE_BUILDING: return "building";
     case v1::PHASE_VERIFYING: return "verifying";
+    case v1::PHASE_VERIFIED: return "verified";
     case v1::PHASE_MEASURING: return "measuring";
     default: return "queued";
   }

@@ -32,8 +32,7 @@ int main(int argc, char** argv) {
   }
   hone::CrashPoint("search.start");
   hone::HostTarget();  // read from files now, which is too late afterwards
-  const int lock = turn->fd();
-  if (!hone::LockInAndReport(hone::ProcessKind::kSearch, {&lock, 1})) return 1;
+  if (!hone::LockInAndReport(hone::ProcessKind::kSearch, turn->fds())) return 1;
   hone::SearchServer server;
   for (;;) {
     const absl::StatusOr<std::string> bytes = hone::ReadFrame(0, kRequestLimit);
@@ -46,7 +45,8 @@ int main(int argc, char** argv) {
     }
     std::string reply;
     {
-      const hone::TurnLock::Turn held(*turn);  // a host that measures does nothing else meanwhile
+      // A host that measures does nothing else meanwhile.
+      const hone::TurnLock::Turn held(*turn, hone::TurnLock::Use::kShared);
       reply = server.Answer(request).SerializeAsString();
     }
     hone::CrashPoint("search.proposed");

@@ -6,6 +6,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <thread>
 
@@ -159,6 +160,22 @@ void BuildForOthers(WorkQueue& queue, Session& session, Builders& builders) {
   }
 }
 
+// The turn of the machine for as long as this lives. The daemon is told who has it while it is waited for.
+class AwaitedTurn {
+ public:
+  AwaitedTurn(WorkQueue& queue, TurnLock& lock, TurnLock::Use use) {
+    queue.WaitsFor([&lock] {
+      const std::string holder = lock.Holder();
+      return absl::StrCat("the turn of its machine", holder.empty() ? "" : ", which " + holder + " has");
+    });
+    turn_.emplace(lock, use);
+    queue.WaitsFor(nullptr);
+  }
+
+ private:
+  std::optional<TurnLock::Turn> turn_;
+};
+
 // Measures the candidates of a queue, batch after batch.
 class MeasureLoop {
  public:
@@ -178,17 +195,8 @@ class MeasureLoop {
     while (queue_.WaitForWork(kLookAgain)) {
       BuildForOthers(queue_, session_, builders_);
       if (!MayMeasure()) continue;
-      queue_.WaitsFor([this] {
-        const std::string holder = turn_.Holder();
-        return absl::StrCat("the turn of its machine", holder.empty() ? "" : ", which " + holder + " has");
-      });
-      const TurnLock::Turn held(turn_);
-      queue_.WaitsFor(nullptr);
-      const std::string noise_around = quiet_.LacksSilence();
-      silent_ = noise_around.empty();
-      queue_.SetLacks(noise_around);
-      const std::vector<v1::Lease> batch = queue_.Take(kBatch);
-      if (!batch.empty()) Measure(batch);  // else none is left, or all went back
+      Listen();
+      RunBatch();
     }
   }
 
@@ -208,7 +216,22 @@ class MeasureLoop {
     return silent_ || turn_.Holder().empty();
   }
 
-  void Measure(const std::vector<v1::Lease>& batch) {
+  // Leases go back where the neighbours are too loud.
+  void Listen() {
+    std::string noise_around;
+    if (quiet_.listens()) {
+      const AwaitedTurn alone(queue_, turn_, TurnLock::Use::kAlone);
+      noise_around = quiet_.LacksSilence();
+    }
+    silent_ = noise_around.empty();
+    queue_.SetLacks(noise_around);
+  }
+
+  // The next candidates, if there are any left.
+  void RunBatch() {
+    std::optional<AwaitedTurn> turn(std::in_place, queue_, turn_, TurnLock::Use::kShared);
+    const std::vector<v1::Lease> batch = queue_.Take(kBatch);
+    if (batch.empty()) return;
     const Clock::time_point start = Clock::now();
     const absl::StatusOr<TaskCache::Task*> task = tasks_.Get(batch.front().workload_hash(), session_);
     PhaseSeconds seconds;
@@ -226,7 +249,10 @@ class MeasureLoop {
         *(*task)->context, profile_, builders_, &(*task)->known, &noise_,
         [&](const v1::LeaseId& id, v1::Phase phase) { queue_.SetPhase(id, phase); },
         [&](absl::Duration duration) { queue_.QuietFor(duration); });
-    std::vector<v1::Outcome> outcomes = trials.Run(batch);
+    trials.Prepare(batch);
+    turn.reset();
+    turn.emplace(queue_, turn_, TurnLock::Use::kAlone);
+    std::vector<v1::Outcome> outcomes = trials.Measure();
     BlameMachineIfSuspect(outcomes);
     CrashPoint("worker.outcomes");
     seconds.build += trials.seconds().build;
@@ -350,12 +376,12 @@ absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop
   const Quiet quiet(options.quiet, session_options.threads, quota);
   session_options.missing_layers = NamesOfMissing(MissingLayers(layers) | (device ? uint32_t{kLayerEmptyRoot} : 0));
   if (device) {
-    const TurnLock::Turn quiet(turn);
+    const TurnLock::Turn alone(turn, TurnLock::Use::kAlone);
     HONE_ASSIGN_OR_RETURN(session_options.profile, ProbeGpuDevice(options.target));
   } else if (elsewhere) {
     session_options.profile = UsualDevice(target, session_options.threads);
   } else {
-    const TurnLock::Turn quiet(turn);
+    const TurnLock::Turn alone(turn, TurnLock::Use::kAlone);
     session_options.profile = ProbeDevice(target, session_options.threads);
   }
   if (options.role == AgentRole::kBoth) {

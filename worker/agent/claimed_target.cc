@@ -41,7 +41,7 @@ bool ClaimedTarget::Holds() {
 
 std::string ClaimedTarget::Lacks(absl::Time now, TurnLock& turn) {
   if (lacks_.empty() || now < looked_ + kLookAgain) return lacks_;
-  const TurnLock::Turn held(turn);
+  const TurnLock::Turn held(turn, TurnLock::Use::kShared);
   Holds();
   return lacks_;
 }

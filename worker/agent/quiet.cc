@@ -120,7 +120,7 @@ std::string Quiet::Lacks(absl::Time now) const {
 }
 
 std::string Quiet::LacksSilence() const {
-  if (!rules_.most_foreign.has_value()) return "";
+  if (!listens()) return "";
   const std::string before = FirstLine(kStat);
   absl::SleepFor(kListen);
   const std::optional<double> share = BusyShare(before, FirstLine(kStat));

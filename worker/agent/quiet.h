@@ -39,7 +39,9 @@ class Quiet {
 
   // What it lacks, in words that go behind "waits for": its hours or whole cores; "" when it lacks nothing.
   std::string Lacks(absl::Time now) const;
-  // As above, of its neighbours. Takes 0.3 s, in which no program of Hone's may run here: the turn is needed.
+  // As above, of its neighbours, where there is a rule for them. Takes 0.3 s, in which no program of Hone's may run
+  // here: the turn is needed, alone.
+  bool listens() const { return rules_.most_foreign.has_value(); }
   std::string LacksSilence() const;
 
  private:

@@ -95,7 +95,7 @@ absl::StatusOr<SpeedUp> CompareBundles(const std::string& before, const std::str
   const std::string holder = lock.Holder();
   HONE_RETURN_IF_ERROR(phase(absl::StrCat("waiting for the turn of this machine",
                                           holder.empty() ? "" : ", which " + holder + " has", " (before and after)")));
-  const TurnLock::Turn turn(lock);
+  const TurnLock::Turn turn(lock, TurnLock::Use::kAlone);
   std::vector<double> before_ms, after_ms, logs;
   for (int round = 0; round < options.rounds; ++round) {
     HONE_RETURN_IF_ERROR(

@@ -59,7 +59,7 @@ absl::StatusOr<std::map<std::string, double>> KernelSpeedUps(const std::string& 
   const auto phase = [&](const std::string& text) { return options.phase ? options.phase(text) : absl::OkStatus(); };
   HONE_ASSIGN_OR_RETURN(TurnLock lock, TurnLock::Open());
   HONE_RETURN_IF_ERROR(phase("waiting for the turn of this machine (kernels in the model)"));
-  const TurnLock::Turn turn(lock);
+  const TurnLock::Turn turn(lock, TurnLock::Use::kAlone);
   std::map<std::string, std::vector<double>> logs;  // one for each round
   for (int round = 0; round < options.rounds; ++round) {
     HONE_RETURN_IF_ERROR(

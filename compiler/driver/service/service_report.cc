@@ -84,7 +84,7 @@ std::string EndText(const v1::JobSnapshot& job) {
 std::string WorkText(const v1::JobExplanation& explanation) {
   int64_t lent = 0;
   std::vector<std::string> phases;
-  for (const char* phase : {"measuring", "verifying", "building", "queued"}) {
+  for (const char* phase : {"measuring", "verified", "verifying", "building", "queued"}) {
     const auto found = explanation.lent().find(phase);
     if (found == explanation.lent().end()) continue;
     lent += found->second;

@@ -30,6 +30,29 @@ TEST(Leases, ACandidateThatTwoWorkersWereLostWithIsQuarantined) {
   EXPECT_EQ(leases[0].trace(), "dense_2 default");
 }
 
+TEST(Leases, WorkThatDoesNotEndIsTakenBackAndWaitingForTheMachineIsNone) {
+  Desk desk;
+  desk.Hello("w");
+  desk.Submit({"conv2d_1"});
+  const auto leases = desk.Take("w", 1);
+  ASSERT_THAT(leases, SizeIs(1));
+  const auto taken_back_after = [&](v1::Phase phase, int seconds) {
+    for (int i = 0; i < seconds; i += 10) {
+      v1::SyncRequest request = desk.SyncOf("w");
+      v1::LeaseState& state = *request.add_held();
+      *state.mutable_id() = leases[0].id();
+      state.set_phase(phase);
+      desk.Sync(request);
+      desk.Wait(10 * kSecond);
+    }
+    return desk.dispatcher->counters().taken_back;
+  };
+  EXPECT_EQ(taken_back_after(v1::PHASE_VERIFYING, 200), 0);
+  EXPECT_EQ(taken_back_after(v1::PHASE_VERIFIED, 900), 0) << "another measures";
+  EXPECT_EQ(taken_back_after(v1::PHASE_MEASURING, 200), 0);
+  EXPECT_EQ(taken_back_after(v1::PHASE_MEASURING, 200), 1);
+}
+
 TEST(Leases, ADrainingWorkerGetsNoMore) {
   Desk desk;
   desk.Hello("a");

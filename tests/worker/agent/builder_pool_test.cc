@@ -55,6 +55,21 @@ TEST(BuilderPool, ATaskAndAWorkloadHaveTheirOwnProcess) {
   EXPECT_NE(process_of(0, 16), other_task) << "an oracle is made where no candidate was read";
 }
 
+TEST(BuilderPool, HandsOutWhatIsBuiltBeforeAllIs) {
+  BuilderPool builders(2, "", LayersSomeSystemsLack());
+  ASSERT_EQ(builders.Build({Honest()}, kLong)[0].reply().error(), "");
+  const std::set<pid_t> one = ChildrenOf(::getpid());
+  ASSERT_EQ(one.size(), 1u);
+  ASSERT_EQ(::kill(*one.begin(), SIGSTOP), 0);
+  builders.Begin({Honest(), Honest()}, kShort);
+  const std::optional<Builders::Built> first = builders.Next(), second = builders.Next();
+  ASSERT_TRUE(first.has_value() && second.has_value());
+  EXPECT_EQ(first->outcome.reply().error(), "") << "of the builder that goes on";
+  EXPECT_TRUE(second->outcome.timed_out());
+  EXPECT_EQ(first->request + second->request, 1u);
+  EXPECT_FALSE(builders.Next().has_value());
+}
+
 // The compiler of a device's language is opened before the builder locks itself in, and works under the lock: machine
 // code of an H100, in a process that is not the one for the host's.
 TEST(BuilderPool, CompilesForADeviceLockedIn) {

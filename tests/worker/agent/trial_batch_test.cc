@@ -35,10 +35,11 @@ sch.parallel(l1)
 class NotesRequests : public Builders {
  public:
   explicit NotesRequests(Builders& builders) : builders_(builders) {}
-  std::vector<v1::BuildOutcome> Build(const std::vector<v1::BuildRequest>& requests, absl::Duration limit) override {
+  void Begin(std::vector<v1::BuildRequest> requests, absl::Duration limit) override {
     asked.insert(asked.end(), requests.begin(), requests.end());
-    return builders_.Build(requests, limit);
+    builders_.Begin(std::move(requests), limit);
   }
+  std::optional<Built> Next() override { return builders_.Next(); }
   std::vector<v1::BuildRequest> asked;
 
  private:
@@ -69,7 +70,8 @@ class TrialBatchTest : public ::testing::Test {
       TrialBatch batch(
           *task_, device_, noting_, &known_, &noise_, [](const v1::LeaseId&, v1::Phase) {},
           [&](absl::Duration duration) { quiet_ = duration; });
-      outcomes = batch.Run({lease});
+      batch.Prepare({lease});
+      outcomes = batch.Measure();
       EXPECT_EQ(outcomes.size(), 1u);
       if (outcomes.size() != 1 || outcomes[0].kind() != v1::OUTCOME_INFRA) break;
     }
@@ -157,7 +159,8 @@ TEST_F(TrialBatchTest, ItsProgramsAreBuiltForItsTask) {
   lease.set_run_limit_ms(10000);
   TrialBatch batch(
       *task_, device_, builders, &known_, &noise_, [](const v1::LeaseId&, v1::Phase) {}, [](absl::Duration) {});
-  batch.Run({lease});
+  batch.Prepare({lease});
+  batch.Measure();
   ASSERT_EQ(builders.asked.size(), 2u);
   for (const v1::BuildRequest& request : builders.asked) EXPECT_EQ(request.task(), 17u) << request.trace();
   EXPECT_FALSE(builders.asked[0].image_only()) << "it may become the best, and its record have its object";
@@ -198,19 +201,23 @@ class Swapped : public Builders {
  public:
   Swapped(Builders& builders, std::map<std::string, std::string> codes)
       : builders_(builders), codes_(std::move(codes)) {}
-  std::vector<v1::BuildOutcome> Build(const std::vector<v1::BuildRequest>& requests, absl::Duration limit) override {
-    std::vector<v1::BuildOutcome> built = builders_.Build(requests, limit);
-    for (size_t i = 0; i < built.size(); ++i) {
-      const auto code = codes_.find(requests[i].trace());
-      if (code == codes_.end()) continue;
-      built[i].mutable_reply()->set_image(ImageOf({{requests[i].symbol(), code->second}}));
-    }
+  void Begin(std::vector<v1::BuildRequest> requests, absl::Duration limit) override {
+    requests_ = requests;
+    builders_.Begin(std::move(requests), limit);
+  }
+  std::optional<Built> Next() override {
+    std::optional<Built> built = builders_.Next();
+    if (!built.has_value()) return built;
+    const v1::BuildRequest& request = requests_[built->request];
+    const auto code = codes_.find(request.trace());
+    if (code != codes_.end()) built->outcome.mutable_reply()->set_image(ImageOf({{request.symbol(), code->second}}));
     return built;
   }
 
  private:
   Builders& builders_;
   const std::map<std::string, std::string> codes_;
+  std::vector<v1::BuildRequest> requests_;
 };
 
 class MachineCodeTrialTest : public ::testing::Test {
@@ -236,7 +243,8 @@ class MachineCodeTrialTest : public ::testing::Test {
     do {  // again where the machine was not quiet enough to tell
       TrialBatch batch(
           *task_, device_, builders, &known, &noise, [](const v1::LeaseId&, v1::Phase) {}, [](absl::Duration) {});
-      outcome = batch.Run({lease_}).at(0);
+      batch.Prepare({lease_});
+      outcome = batch.Measure().at(0);
     } while (outcome.kind() == v1::OUTCOME_INFRA);
     return outcome;
   }

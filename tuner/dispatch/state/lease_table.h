@@ -39,7 +39,7 @@ struct Trial {
   bool granted = false;                     // the lease is durable: the worker may be told
   bool answered = false;                    // this attempt has had its result; another one follows
   v1::Phase phase = v1::PHASE_UNSPECIFIED;  // as the worker last said
-  Micros working_since = 0;                 // when it was first said to be under work in this attempt
+  Micros working_since = 0;                 // when it was first said to be under work that goes on; 0: it is not
   Micros not_before = 0;                    // delayed: back-off after an infrastructure failure
   Micros orphan_until = 0;                  // orphan: its worker may still come back with it
   KeptFrom kept_from;                       // who measured a duel's challenger, or failed at it
@@ -49,7 +49,8 @@ struct Trial {
     return place == Place::kOrphan || place == Place::kDelayed || (place == Place::kQueued && kept_from.until > 0);
   }
   bool waits() const { return place == Place::kQueued || place == Place::kDelayed; }  // no worker has it
-  bool under_work() const { return phase >= v1::PHASE_BUILDING; }                     // as the worker last said
+  // As the worker last said.
+  bool under_work() const { return phase >= v1::PHASE_BUILDING && phase != v1::PHASE_VERIFIED; }
 };
 
 struct LeaseToken {

@@ -100,6 +100,7 @@ void PutStates(const ServiceMetrics& m, Page& page) {
       {{Label("phase", "queued"), Number(m.counts.lent[v1::PHASE_UNSPECIFIED] + m.counts.lent[v1::PHASE_QUEUED])},
        {Label("phase", "building"), Number(m.counts.lent[v1::PHASE_BUILDING])},
        {Label("phase", "verifying"), Number(m.counts.lent[v1::PHASE_VERIFYING])},
+       {Label("phase", "verified"), Number(m.counts.lent[v1::PHASE_VERIFIED])},
        {Label("phase", "measuring"), Number(m.counts.lent[v1::PHASE_MEASURING])}});
   page.Metric("hone_builds", "gauge", "Builds that workers which only measure have asked for.",
               {{Label("state", "waiting"), Number(m.counts.builds_waiting)},

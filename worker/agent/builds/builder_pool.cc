@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/support/check.h"
 #include "compiler/support/file.h"
 #include "compiler/target/gpu_target.h"
 #include "deploy/runtime/devices/device_drivers.h"
@@ -41,25 +42,34 @@ BuilderPool::~BuilderPool() {
 void BuilderPool::Serve(Builder& builder) {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
-    work_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
+    work_.wait(lock, [&] { return stopping_ || begun_ < requests_.size(); });
     if (stopping_) return;
-    const Job job = jobs_.front();
-    jobs_.pop_front();
+    const size_t request = begun_++;
     lock.unlock();
-    *job.outcome = BuildOn(builder, *job.request, job.limit);
+    v1::BuildOutcome outcome = BuildOn(builder, requests_[request], limit_);
     lock.lock();
-    if (--unfinished_ == 0) done_.notify_all();
+    built_.push_back({request, std::move(outcome)});
+    done_.notify_all();
   }
 }
 
-std::vector<v1::BuildOutcome> BuilderPool::Build(const std::vector<v1::BuildRequest>& requests, absl::Duration limit) {
-  std::vector<v1::BuildOutcome> outcomes(requests.size());
-  std::unique_lock<std::mutex> lock(mutex_);
-  for (size_t i = 0; i < requests.size(); ++i) jobs_.push_back({&requests[i], limit, &outcomes[i]});
-  unfinished_ = requests.size();
+void BuilderPool::Begin(std::vector<v1::BuildRequest> requests, absl::Duration limit) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  HONE_CHECK(handed_out_ == requests_.size()) << "what was begun before is not all taken";
+  requests_ = std::move(requests);
+  limit_ = limit;
+  begun_ = handed_out_ = 0;
   work_.notify_all();
-  done_.wait(lock, [&] { return unfinished_ == 0; });
-  return outcomes;
+}
+
+std::optional<Builders::Built> BuilderPool::Next() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (handed_out_ == requests_.size()) return std::nullopt;
+  done_.wait(lock, [&] { return !built_.empty(); });
+  Built built = std::move(built_.front());
+  built_.pop_front();
+  ++handed_out_;
+  return built;
 }
 
 v1::BuildOutcome BuilderPool::BuildOn(Builder& builder, const v1::BuildRequest& request, absl::Duration limit) const {

@@ -21,17 +21,13 @@ class BuilderPool : public Builders {
  public:
   // Builders are started when they are needed. `program` "": hone-builder beside this program.
   explicit BuilderPool(int builders, std::string program = "", uint32_t allowed_missing_layers = 0);
-  ~BuilderPool() override;  // not while Build runs
+  ~BuilderPool() override;
 
   // On all builders at once.
-  std::vector<v1::BuildOutcome> Build(const std::vector<v1::BuildRequest>& requests, absl::Duration limit) override;
+  void Begin(std::vector<v1::BuildRequest> requests, absl::Duration limit) override;
+  std::optional<Built> Next() override;
 
  private:
-  struct Job {
-    const v1::BuildRequest* request = nullptr;
-    absl::Duration limit;
-    v1::BuildOutcome* outcome = nullptr;
-  };
   // One builder: its process, and the thread that starts it and speaks to it. The kernel ends a process with the thread
   // that started it.
   struct Builder {
@@ -47,8 +43,10 @@ class BuilderPool : public Builders {
   std::vector<Builder> builders_;
   std::mutex mutex_;
   std::condition_variable work_, done_;
-  std::deque<Job> jobs_;
-  size_t unfinished_ = 0;
+  std::vector<v1::BuildRequest> requests_;
+  absl::Duration limit_;
+  size_t begun_ = 0, handed_out_ = 0;  // of the requests
+  std::deque<Built> built_;
   bool stopping_ = false;
 };
 

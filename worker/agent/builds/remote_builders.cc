@@ -92,13 +92,12 @@ class Calls {
 
 }  // namespace
 
-std::vector<v1::BuildOutcome> RemoteBuilders::Build(const std::vector<v1::BuildRequest>& requests,
-                                                    absl::Duration limit) {
+void RemoteBuilders::Begin(std::vector<v1::BuildRequest> requests, absl::Duration limit) {
   const absl::Time give_up = MonotonicNow() + wait_;
   std::vector<BuildCall> calls(requests.size());
   std::vector<BuildCall*> to_make;
   for (size_t i = 0; i < calls.size(); ++i) {
-    *calls[i].request.mutable_request() = requests[i];
+    *calls[i].request.mutable_request() = std::move(requests[i]);
     calls[i].request.set_limit_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(limit)));
     to_make.push_back(&calls[i]);
   }
@@ -113,18 +112,23 @@ std::vector<v1::BuildOutcome> RemoteBuilders::Build(const std::vector<v1::BuildR
     std::erase_if(to_make, [&](const BuildCall* call) { return late || !MayHelpToAskAgain(call->status); });
     if (!to_make.empty()) absl::SleepFor(kPause);
   }
-  std::vector<v1::BuildOutcome> outcomes;
-  for (BuildCall& call : calls) {
+  for (size_t i = 0; i < calls.size(); ++i) {
+    BuildCall& call = calls[i];
     if (!call.status.ok()) {
-      outcomes.push_back(Failed(absl::StrCat("no worker built it: ", std::string(call.status.message()))));
+      call.outcome = Failed(absl::StrCat("no worker built it: ", std::string(call.status.message())));
     } else if (!IsWhatItSays(call.outcome.reply(), call.request.request().image_only())) {
-      outcomes.push_back(Failed("what a worker built is no program, or came with another digest than its own"));
-    } else {
-      outcomes.push_back(std::move(call.outcome));
+      call.outcome = Failed("what a worker built is no program, or came with another digest than its own");
     }
-    outcomes.back().mutable_reply()->set_id(call.request.request().id());
+    call.outcome.mutable_reply()->set_id(call.request.request().id());
+    built_.push_back({i, std::move(call.outcome)});
   }
-  return outcomes;
+}
+
+std::optional<Builders::Built> RemoteBuilders::Next() {
+  if (built_.empty()) return std::nullopt;
+  Built built = std::move(built_.front());
+  built_.pop_front();
+  return built;
 }
 
 }  // namespace hone

@@ -1,7 +1,10 @@
 // Has candidates built by workers that only build: a call to the daemon for each, all at once.
 #pragma once
 
+#include <deque>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "worker/agent/builds/builders.h"
@@ -18,11 +21,14 @@ class RemoteBuilders : public Builders {
   // until `wait` is over; that is then an infrastructure failure. What comes back and is not what its digest says is
   // one, too.
   explicit RemoteBuilders(Session& session, absl::Duration wait = kLongestBuildWait) : session_(session), wait_(wait) {}
-  std::vector<v1::BuildOutcome> Build(const std::vector<v1::BuildRequest>& requests, absl::Duration limit) override;
+  // Returns when all are built.
+  void Begin(std::vector<v1::BuildRequest> requests, absl::Duration limit) override;
+  std::optional<Built> Next() override;
 
  private:
   Session& session_;
   const absl::Duration wait_;
+  std::deque<Built> built_;
 };
 
 }  // namespace hone

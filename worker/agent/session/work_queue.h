@@ -41,7 +41,7 @@ class WorkQueue : public SessionWork {
   // ---- the measuring side ----
   // Waits for leases or builds, for so long; false when stopped.
   bool WaitForWork(absl::Duration timeout);
-  // The next leases that can be run as one batch (TrialBatch::Run); none when there are none, or when stopped. From now
+  // The next leases that can be run as one batch (TrialBatch); none when there are none, or when stopped. From now
   // on they are under work.
   std::vector<v1::Lease> Take(size_t most);
   void SetPhase(const v1::LeaseId& id, v1::Phase phase);

@@ -126,6 +126,9 @@ TrialBatch::TrialBatch(const TaskContext& task, const v1::DeviceProfile& device,
       quiet_(std::move(quiet)),
       known_(known),
       noise_(noise) {}
+TrialBatch::~TrialBatch() = default;
+
+std::span<TrialBatch::Contender> TrialBatch::challengers() { return std::span(contenders_).first(leases_); }
 
 v1::BuildRequest TrialBatch::RequestFor(const v1::Lease& lease, const std::string& trace) const {
   v1::BuildRequest request;
@@ -139,43 +142,64 @@ v1::BuildRequest TrialBatch::RequestFor(const v1::Lease& lease, const std::strin
   return request;
 }
 
-std::vector<TrialBatch::Contender> TrialBatch::Build(const std::vector<v1::Lease>& leases) {
-  const Clock::time_point start = Clock::now();
-  std::vector<Contender> contenders;
+void TrialBatch::AddContenders(const std::vector<v1::Lease>& leases) {
   for (const v1::Lease& lease : leases) {
     note_(lease.id(), v1::PHASE_BUILDING);
-    contenders.push_back({.lease = lease, .request = RequestFor(lease, lease.trace())});
+    contenders_.push_back({.lease = lease, .request = RequestFor(lease, lease.trace())});
   }
-  if (const v1::Lease& lease = leases.front(); !lease.champion_trace().empty()) {
-    contenders.push_back({.lease = lease, .request = RequestFor(lease, lease.champion_trace())});
-    contenders.back().request.set_image_only(true);  // its record has its object
-  }
+  leases_ = leases.size();
+  const v1::Lease& lease = leases.front();
+  if (lease.champion_trace().empty()) return;
+  contenders_.push_back({.lease = lease, .request = RequestFor(lease, lease.champion_trace())});
+  contenders_.back().request.set_image_only(true);  // its record has its object
+}
+
+void TrialBatch::Prepare(const std::vector<v1::Lease>& leases) {
+  const Clock::time_point start = Clock::now();
+  AddContenders(leases);
   known_->NextBatch();
   std::vector<v1::BuildRequest> requests;
-  std::vector<Contender*> unknown;
-  for (Contender& contender : contenders) {
-    if (const KnownBuilds::Known* known = known_->Find(contender.request)) {
-      contender.built = known->built;
+  std::vector<Contender*> known, unknown;
+  for (Contender& contender : contenders_) {
+    if (const KnownBuilds::Known* found = known_->Find(contender.request)) {
+      contender.built = found->built;
+      known.push_back(&contender);
       continue;
     }
     contender.request.set_id(requests.size());
     requests.push_back(contender.request);
     unknown.push_back(&contender);
   }
-  if (!requests.empty()) {
-    std::vector<v1::BuildOutcome> built =
-        builders_.Build(requests, absl::Milliseconds(leases.front().build_limit_ms()));
-    for (size_t i = 0; i < unknown.size(); ++i) unknown[i]->built = std::move(built[i]);
+  builders_.Begin(std::move(requests), absl::Milliseconds(leases.front().build_limit_ms()));
+  for (Contender* contender : known) Verify(*contender);
+  while (std::optional<Builders::Built> built = builders_.Next()) {
+    CrashPoint("worker.built");
+    Contender& contender = *unknown[built->request];
+    contender.built = std::move(built->outcome);
+    if (OutcomeOfBuild(contender.built).kind() == v1::OUTCOME_UNSPECIFIED)
+      known_->Keep(contender.request, contender.built);
+    Verify(contender);
   }
-  for (Contender& contender : contenders) contender.outcome = OutcomeOfBuild(contender.built);
-  for (const Contender* contender : unknown) {
-    if (contender->in()) known_->Keep(contender->request, contender->built);
-  }
-  seconds_.build += SecondsSince(start);
-  return contenders;
+  for (const Contender& contender : challengers()) note_(contender.lease.id(), v1::PHASE_VERIFIED);
+  seconds_.build = SecondsSince(start) - seconds_.verify;
 }
 
 void TrialBatch::Verify(Contender& contender) {
+  contender.outcome = OutcomeOfBuild(contender.built);
+  if (!contender.in()) return;
+  const v1::Lease& lease = contender.lease;
+  if (!lease.measured_digest().empty() && contender.outcome.object_digest() == lease.measured_digest()) {
+    return SetFailure(&contender.outcome, v1::OUTCOME_CANCELLED, "it is the code that was measured before");
+  }
+  note_(lease.id(), v1::PHASE_VERIFYING);
+  const Clock::time_point start = Clock::now();
+  Load(contender);
+  CrashPoint("worker.verified");
+  contender.outcome.set_verify_seconds(SecondsSince(start));
+  seconds_.verify += SecondsSince(start);
+}
+
+void TrialBatch::Load(Contender& contender) {
   const v1::Lease& lease = contender.lease;
   const v1::BuildReply& reply = contender.built.reply();
   const VerifyLimits limits = LimitsOf(lease);
@@ -206,32 +230,29 @@ std::optional<std::vector<double>> TrialBatch::TimeOf(Contender& contender, cons
   return us;
 }
 
-bool TrialBatch::Measure(std::vector<Contender>& contenders, bool has_champion, TimedRaceOptions options) {
-  const Clock::time_point start = Clock::now();
-  const size_t challengers = contenders.size() - (has_champion ? 1 : 0);
-  Contender* champion = has_champion && contenders.back().in() ? &contenders.back() : nullptr;
-  std::vector<size_t> in;
-  for (size_t i = 0; i < challengers; ++i) {
-    if (!contenders[i].in()) continue;
-    note_(contenders[i].lease.id(), v1::PHASE_MEASURING);
-    in.push_back(i);
+bool TrialBatch::RunRace(TimedRaceOptions options) {
+  Contender* champion = contenders_.size() > leases_ && contenders_.back().in() ? &contenders_.back() : nullptr;
+  std::vector<Contender*> in;
+  for (Contender& contender : challengers()) {
+    if (!contender.in()) continue;
+    note_(contender.lease.id(), v1::PHASE_MEASURING);
+    in.push_back(&contender);
   }
   quiet_(LengthOf(options, in.size()));
   options.race.machine_sigma = *noise_;
-  options.champion_us = contenders.front().lease.champion_us();
+  options.champion_us = contenders_.front().lease.champion_us();
   options.cold_us = OperandBytes(task_.params()) / (device_.memory_gbps() * 1e3);
   const uint64_t flushed = ColdParams(task_.params());
   const TimeCalls time = [&](int who, int warm_up, int samples, int inner) {
-    Contender& contender = who < 0 ? *champion : contenders[in[static_cast<size_t>(who)]];
+    Contender& contender = who < 0 ? *champion : *in[static_cast<size_t>(who)];
     return TimeOf(contender, {.warm_up = warm_up, .samples = samples, .inner = inner, .flushed = flushed});
   };
   const auto [race, entries] =
       RunTimedRace(static_cast<int>(in.size()), champion != nullptr, RaceSeed(), options, time);
   for (size_t k = 0; k < entries.size(); ++k) {
-    Contender& contender = contenders[in[static_cast<size_t>(entries[k])]];
+    Contender& contender = *in[static_cast<size_t>(entries[k])];
     if (contender.in()) SetTiming(race, static_cast<int>(k), contender.lease, &contender.outcome);
   }
-  seconds_.measure += SecondsSince(start);
   if (champion != nullptr) {
     *noise_ = std::clamp(kNoiseMemory * *noise_ + (1 - kNoiseMemory) * race.noise(), kLeastNoise, kMostNoise);
   }
@@ -271,22 +292,10 @@ void TrialBatch::CheckOnOtherInputs(Contender& contender) const {
   SetFailure(&contender.outcome, v1::OUTCOME_WRONG_RESULT, absl::StrCat("under the clock, on other inputs: ", where));
 }
 
-void TrialBatch::VerifyAll(std::vector<Contender>& contenders) {
-  const Clock::time_point start = Clock::now();
-  for (Contender& contender : contenders) {
-    if (!contender.in()) continue;
-    note_(contender.lease.id(), v1::PHASE_VERIFYING);
-    const Clock::time_point begin = Clock::now();
-    Verify(contender);
-    contender.outcome.set_verify_seconds(SecondsSince(begin));
-  }
-  seconds_.verify += SecondsSince(start);
-}
-
-void TrialBatch::AttachObjectOfBest(std::span<Contender> challengers) {
-  double best_us = challengers.front().lease.champion_us();
+void TrialBatch::AttachObjectOfBest() {
+  double best_us = contenders_.front().lease.champion_us();
   Contender* best = nullptr;
-  for (Contender& contender : challengers) {
+  for (Contender& contender : challengers()) {
     if (contender.outcome.kind() != v1::OUTCOME_OK) continue;
     const double us = contender.outcome.timing().median_us();
     if (best_us > 0 && us >= best_us && !contender.lease.duel()) continue;
@@ -298,36 +307,24 @@ void TrialBatch::AttachObjectOfBest(std::span<Contender> challengers) {
   best->outcome.set_kernel_set(best->built.reply().kernel_set());
 }
 
-std::vector<v1::Outcome> TrialBatch::Run(const std::vector<v1::Lease>& leases) {
-  const bool has_champion = !leases.front().champion_trace().empty();
-  const bool duel = leases.front().duel();
-  std::vector<Contender> contenders = Build(leases);
-  CrashPoint("worker.built");
-  for (Contender& contender : contenders) {
-    const std::string& measured = contender.lease.measured_digest();
-    if (!contender.in() || measured.empty() || contender.outcome.object_digest() != measured) continue;
-    SetFailure(&contender.outcome, v1::OUTCOME_CANCELLED, "it is the code that was measured before");
-  }
-  VerifyAll(contenders);
-  CrashPoint("worker.verified");
+std::vector<v1::Outcome> TrialBatch::Measure() {
+  const bool duel = contenders_.front().lease.duel();
   TimedRaceOptions options;
   if (duel) {  // what is published is worth more samples
     options.race.min_rounds = 8;
     options.race.max_rounds = 24;
   }
   // So is what everything after it is compared with.
-  if (duel || !has_champion) options.round_us = kDuelRoundUs;
-  const double before = seconds_.measure;
-  for (int attempt = 0; attempt < kMeasureAttempts && !Measure(contenders, has_champion, options); ++attempt) {}
-  for (Contender& contender : contenders) {
+  if (duel || contenders_.size() == leases_) options.round_us = kDuelRoundUs;
+  const Clock::time_point start = Clock::now();
+  for (int attempt = 0; attempt < kMeasureAttempts && !RunRace(options); ++attempt) {}
+  for (Contender& contender : contenders_) {
     if (contender.in())
       SetFailure(&contender.outcome, v1::OUTCOME_INFRA, "the machine was not quiet enough to time it");
   }
   CrashPoint("worker.measured");
   // A duel that is won makes the best of a task; without a ratio there is no champion to lose to.
-  const Clock::time_point checked = Clock::now();
-  const std::span<Contender> challengers(contenders.data(), leases.size());
-  for (Contender& contender : challengers) {
+  for (Contender& contender : challengers()) {
     if (contender.outcome.kind() != v1::OUTCOME_OK) continue;
     if (duel && contender.outcome.duel_ratio() < 1) {
       CheckAsWinner(contender);
@@ -335,14 +332,13 @@ std::vector<v1::Outcome> TrialBatch::Run(const std::vector<v1::Lease>& leases) {
       CheckOnOtherInputs(contender);
     }
   }
-  seconds_.measure += SecondsSince(checked);
   CrashPoint("worker.checked");
-  const double share = (seconds_.measure - before) / static_cast<double>(leases.size());
-  AttachObjectOfBest(challengers);
+  seconds_.measure = SecondsSince(start);
+  AttachObjectOfBest();
   std::vector<v1::Outcome> outcomes;
-  for (size_t i = 0; i < leases.size(); ++i) {
-    contenders[i].outcome.set_measure_seconds(share);
-    outcomes.push_back(std::move(contenders[i].outcome));
+  for (Contender& contender : challengers()) {
+    contender.outcome.set_measure_seconds(seconds_.measure / static_cast<double>(leases_));
+    outcomes.push_back(std::move(contender.outcome));
   }
   return outcomes;
 }

@@ -1,4 +1,5 @@
-// Candidates of one task, from traces to outcomes: built, verified, and raced against the champion and each other.
+// A batch of candidates of one task, from traces to outcomes: built, verified, and raced against the champion and each
+// other.
 #pragma once
 
 #include <functional>
@@ -29,34 +30,39 @@ class TrialBatch {
   // worker's races: both are read, and brought up to date.
   TrialBatch(const TaskContext& task, const v1::DeviceProfile& device, Builders& builders, KnownBuilds* known,
              double* noise, PhaseNote note, QuietNote quiet);
+  ~TrialBatch();
 
+  // Once, first: builds and verifies, each as soon as it is built. Nothing is timed, so that others may work beside it.
   // Leases of this task with equal threads, level and champion; a duel comes alone, and is the same with more rounds,
-  // since champion and challengers always run in fresh processes, in turn. One outcome for each, in order.
-  std::vector<v1::Outcome> Run(const std::vector<v1::Lease>& leases);
+  // since champion and challengers always run in fresh processes, in turn.
+  void Prepare(const std::vector<v1::Lease>& leases);
+  // Once, then: with the machine for itself. One outcome for each lease, in order.
+  std::vector<v1::Outcome> Measure();
 
   const PhaseSeconds& seconds() const { return seconds_; }
 
  private:
   struct Contender;
-  // One for each lease, and the champion's behind them when they name one. Outcomes of those that cannot be built are
-  // set.
-  std::vector<Contender> Build(const std::vector<v1::Lease>& leases);
-  // Loads who is in into a runner, and unless it was right on these inputs before, holds its outputs against the
-  // oracle. Whoever fails is built again when it is asked for again.
+  std::span<Contender> challengers();  // all but the champion
+  // One for each lease, and the champion's behind them when they name one.
+  void AddContenders(const std::vector<v1::Lease>& leases);
+  // Of one that is built. Sets the outcome of whoever cannot go on.
   void Verify(Contender& contender);
-  void VerifyAll(std::vector<Contender>& contenders);
+  // Loads it into a runner, and unless it was right on these inputs before, holds its outputs against the oracle.
+  // Whoever fails is built again when it is asked for again.
+  void Load(Contender& contender);
   // Samples in microseconds; nullopt for whoever is out, which a failure makes it.
   static std::optional<std::vector<double>> TimeOf(Contender& contender, const TimeRequest& request);
-  // Times everybody that is still in; the champion, if any, is the last. Whoever got no usable figure stays in, and
-  // false says that the machine was not quiet enough.
-  bool Measure(std::vector<Contender>& contenders, bool has_champion, TimedRaceOptions options);
+  // Times everybody that is still in. Whoever got no usable figure stays in, and false says that the machine was not
+  // quiet enough.
+  bool RunRace(TimedRaceOptions options);
   // Both of one that has a time.
   void CheckAsWinner(Contender& contender) const;
   // One call more, under the clock, on inputs that it was not timed on, with outputs and scratch destroyed before:
   // whoever leaves them wrong has no time. A long call that is no faster than the champion's costs no further one.
   void CheckOnOtherInputs(Contender& contender) const;
   // The bytes of whoever would be the best so far go along, for the database to keep.
-  static void AttachObjectOfBest(std::span<Contender> challengers);
+  void AttachObjectOfBest();
   v1::BuildRequest RequestFor(const v1::Lease& lease, const std::string& trace) const;
 
   const TaskContext& task_;
@@ -67,6 +73,8 @@ class TrialBatch {
   PhaseSeconds seconds_;
   KnownBuilds* known_;
   double* noise_;
+  std::vector<Contender> contenders_;  // the champion, if any, is the last
+  size_t leases_ = 0;
 };
 
 }  // namespace hone
