@@ -7,17 +7,20 @@
 #include <span>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "compiler/ir/wire_numeric.h"
 #include "compiler/support/crash_point.h"
 #include "compiler/support/monotonic_clock.h"
 #include "compiler/support/random.h"
 #include "compiler/support/sha256.h"
+#include "compiler/target/target.h"
 #include "compiler/text/canonical.h"
 #include "worker/agent/builds/build_reply.h"
 #include "worker/agent/trials/check_winner.h"
 #include "worker/agent/trials/verify_candidate.h"
 #include "worker/measure/statistics.h"
 #include "worker/measure/timed_race.h"
+#include "worker/probe/thread_share.h"
 
 namespace hone {
 namespace {
@@ -34,6 +37,10 @@ constexpr double kNoiseMemory = 0.8, kLeastNoise = 0.005, kMostNoise = 0.1;
 constexpr absl::Duration kWinnerCheck = absl::Milliseconds(40);
 // Beside a kernel's calls, of one sample: whose turn it is, what is poisoned and checked between.
 constexpr double kAroundSampleUs = 2000;
+// Threads that do less than this share of what they did when the device was probed have no cores of their own now; that
+// is waited for, for so long at most.
+constexpr double kLeastShare = 0.75;
+constexpr absl::Duration kWaitForCores = absl::Seconds(1), kLookForCores = absl::Milliseconds(20);
 // Timings below this are not those of a program that did its work.
 constexpr double kShortestMicroseconds = 0.01;
 
@@ -230,7 +237,15 @@ std::optional<std::vector<double>> TrialBatch::TimeOf(Contender& contender, cons
   return us;
 }
 
-bool TrialBatch::RunRace(TimedRaceOptions options) {
+bool TrialBatch::HasItsCores() const {
+  const int threads = contenders_.front().lease.threads();
+  const bool host = task_.runners().device.empty() && task_.runners().program.empty();
+  if (!host || threads <= 1 || device_.peak_gflops_1() <= 0) return true;
+  const double usual = device_.peak_gflops_all() / (device_.peak_gflops_1() * threads);
+  return ShareOfThreads(HostTarget(), threads) >= kLeastShare * usual;
+}
+
+bool TrialBatch::RunRace(TimedRaceOptions options, bool last_attempt) {
   Contender* champion = contenders_.size() > leases_ && contenders_.back().in() ? &contenders_.back() : nullptr;
   std::vector<Contender*> in;
   for (Contender& contender : challengers()) {
@@ -247,8 +262,14 @@ bool TrialBatch::RunRace(TimedRaceOptions options) {
     Contender& contender = who < 0 ? *champion : *in[static_cast<size_t>(who)];
     return TimeOf(contender, {.warm_up = warm_up, .samples = samples, .inner = inner, .flushed = flushed});
   };
+  if (champion == nullptr) {
+    const absl::Time until = MonotonicNow() + kWaitForCores;
+    while (!HasItsCores() && MonotonicNow() < until) absl::SleepFor(kLookForCores);
+  }
   const auto [race, entries] =
       RunTimedRace(static_cast<int>(in.size()), champion != nullptr, RaceSeed(), options, time);
+  // A champion's turns tell what the machine did meanwhile; without one nothing else does.
+  if (champion == nullptr && !last_attempt && !HasItsCores()) return false;
   for (size_t k = 0; k < entries.size(); ++k) {
     Contender& contender = *in[static_cast<size_t>(entries[k])];
     if (contender.in()) SetTiming(race, static_cast<int>(k), contender.lease, &contender.outcome);
@@ -317,7 +338,7 @@ std::vector<v1::Outcome> TrialBatch::Measure() {
   // So is what everything after it is compared with.
   if (duel || contenders_.size() == leases_) options.round_us = kDuelRoundUs;
   const Clock::time_point start = Clock::now();
-  for (int attempt = 0; attempt < kMeasureAttempts && !RunRace(options); ++attempt) {}
+  for (int left = kMeasureAttempts; left > 0 && !RunRace(options, left == 1); --left) {}
   for (Contender& contender : contenders_) {
     if (contender.in())
       SetFailure(&contender.outcome, v1::OUTCOME_INFRA, "the machine was not quiet enough to time it");

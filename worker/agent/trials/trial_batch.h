@@ -53,9 +53,12 @@ class TrialBatch {
   void Load(Contender& contender);
   // Samples in microseconds; nullopt for whoever is out, which a failure makes it.
   static std::optional<std::vector<double>> TimeOf(Contender& contender, const TimeRequest& request);
+  // Whether all threads of the host have cores of their own now, as when it was probed.
+  bool HasItsCores() const;
   // Times everybody that is still in. Whoever got no usable figure stays in, and false says that the machine was not
-  // quiet enough.
-  bool RunRace(TimedRaceOptions options);
+  // quiet enough, or that a first time, which no champion's stands beside, was taken without cores for all threads:
+  // that one counts at the last attempt alone.
+  bool RunRace(TimedRaceOptions options, bool last_attempt);
   // Both of one that has a time.
   void CheckAsWinner(Contender& contender) const;
   // One call more, under the clock, on inputs that it was not timed on, with outputs and scratch destroyed before:
