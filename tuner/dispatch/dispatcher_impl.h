@@ -220,6 +220,8 @@ class Dispatcher::Impl {
   // goes; removes the trial.
   void EndTrial(Trial& trial, v1::Outcome& outcome, const Worker* worker, std::vector<Write>& writes);
   void EndDuel(Trial& trial, v1::Outcome& outcome, const Worker* worker, std::vector<Write>& writes);
+  // The trace is the default of a task whose sibling's default is known to take much less.
+  bool SiblingIsFaster(const KeyState& key, const std::string& trace, double us) const;
   RecordRow RecordOf(const TrialRow& row, const v1::Outcome& outcome, double us, const Worker* worker) const;
   void Gained(const KeyState& key);  // its champion is new
   void KeepObject(uint64_t record, const TuningKey& key, v1::Outcome& outcome, std::vector<Write>& writes);

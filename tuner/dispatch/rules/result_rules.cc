@@ -12,6 +12,7 @@ namespace {
 
 constexpr Micros kFirstBackOff = 1'000'000, kLongestBackOff = 64'000'000;
 constexpr double kBearsOut = 1.5;  // two honest medians of one kernel in two processes on a machine that is not quiet
+constexpr double kSiblingsApart = 1.25;  // of the same work, but for what is fused behind it, by the same defaults
 
 // Doubles with each failure before.
 Micros BackOff(int failures_before, Micros longest) {
@@ -228,6 +229,20 @@ const std::string* Dispatcher::Impl::ChallengerFor(const Job& job, const KeyStat
   return key.Challenger(DefaultIsBest(job, key) ? options.default_margin : options.duel_margin);
 }
 
+bool Dispatcher::Impl::SiblingIsFaster(const KeyState& key, const std::string& trace, double us) const {
+  return std::ranges::any_of(key.jobs, [&](uint64_t id) {
+    const Job& job = jobs.at(id);
+    const TaskRow* task = job.loaded() ? job.TaskOf(key) : nullptr;
+    if (task == nullptr || task->default_trace != trace) return false;
+    return std::ranges::any_of(job.tasks, [&](const TaskRow& other) {
+      ++counters.looked_at;
+      if (!AreSiblings(job, *task, other)) return false;
+      const std::optional<double> other_us = job.KeyOf(other).TimeOf(other.default_trace);
+      return other_us.has_value() && *other_us * kSiblingsApart < us;
+    });
+  });
+}
+
 void Dispatcher::Impl::EndDuel(Trial& trial, v1::Outcome& outcome, const Worker* worker, std::vector<Write>& writes) {
   KeyState& key = KeyOf(trial);
   const std::string& trace = trial.row.trace;
@@ -237,15 +252,17 @@ void Dispatcher::Impl::EndDuel(Trial& trial, v1::Outcome& outcome, const Worker*
   // Where two workers measured it one of them may lie: the slower of their times counts.
   const double other_us = worker == nullptr || *worker->reporter != key.MeasuredBy(trace) ? *us : 0;
   const bool borne_out = again < *us * kBearsOut && *us < again * kBearsOut;
-  if (key.best_record() == 0 && other_us == 0 && !borne_out && key.ConfirmAgain(trace)) return;
+  const bool in_doubt = !borne_out || SiblingIsFaster(key, trace, std::min(*us, again));
+  if (key.best_record() == 0 && other_us == 0 && in_doubt && key.ConfirmAgain(trace)) return;
   key.MarkDuelled(trace);
   const uint64_t record = RecordId(trial.row.key, trace);
   // A quota may have taken the challenger's record meanwhile; where it is there, this changes nothing.
   const Write kept = PutRecord{RecordOf(trial.row, outcome, *us, worker)};
   if (key.best_record() == 0) {
     // Nobody to fight: verified and measured a second time, in fresh processes. Of two times of the same worker that
-    // bear each other out, as noise goes, what disturbs a machine makes one the longer. Else it is measured once more,
-    // and where that does not bear out the first either, the last counts.
+    // bear each other out, as noise goes, what disturbs a machine makes one the longer. Where they do not, or a sibling
+    // is so much faster that both may have been disturbed, it is measured once more, and where that does not bear out
+    // the first, the last counts.
     key.Crown(trace, record, other_us == 0 && borne_out ? std::min(*us, again) : std::max(again, other_us));
     writes.push_back(kept);
     writes.push_back(SetBest{trial.row.key, record, key.best_us()});
