@@ -276,7 +276,6 @@ class Dispatcher::Impl {
   int TaskToSearch(const Job& job) const;  // its index; -1: none can be asked for now
   bool AskFor(Job& job);
   AskSearch MakeRequest(const Job& job, const TaskRow& task, KeyState& key, int batch);
-  bool AreSiblings(const Job& job, const TaskRow& a, const TaskRow& b) const;  // the same anchor
   bool SiblingTeaches(const Job& job, const TaskRow& task, const KeyState& key) const;
   double ShareSpent(const Job& job) const;
   void SearchAnswered(KeyState& key, bool failed);

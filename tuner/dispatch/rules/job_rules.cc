@@ -75,6 +75,8 @@ TaskRow& Dispatcher::Impl::AddTask(Job& job, TaskRow row) {
   ++tenant_jobs[job.row.tenant].open_tasks;
   ++workloads[row.workload_hash].tasks_of[job.row.tenant];
   job_by_task[row.id] = job.row.id;
+  if (const std::string& anchor = job.AnchorOf(row); !anchor.empty())
+    job.tasks_of_anchor[anchor].push_back(job.tasks.size());
   return job.tasks.emplace_back(std::move(row));
 }
 

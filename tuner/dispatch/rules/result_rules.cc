@@ -234,10 +234,9 @@ bool Dispatcher::Impl::SiblingIsFaster(const KeyState& key, const std::string& t
     const Job& job = jobs.at(id);
     const TaskRow* task = job.loaded() ? job.TaskOf(key) : nullptr;
     if (task == nullptr || task->default_trace != trace) return false;
-    return std::ranges::any_of(job.tasks, [&](const TaskRow& other) {
+    return std::ranges::any_of(job.SiblingsOf(*task), [&](const TaskRow* other) {
       ++counters.looked_at;
-      if (!AreSiblings(job, *task, other)) return false;
-      const std::optional<double> other_us = job.KeyOf(other).TimeOf(other.default_trace);
+      const std::optional<double> other_us = job.KeyOf(*other).TimeOf(other->default_trace);
       return other_us.has_value() && *other_us * kSiblingsApart < us;
     });
   });

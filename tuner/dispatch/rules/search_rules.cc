@@ -188,10 +188,9 @@ AskSearch Dispatcher::Impl::MakeRequest(const Job& job, const TaskRow& task, Key
       request.add_seeds(trace);
     }
   };
-  for (const TaskRow& other : job.tasks) {
+  for (const TaskRow* other : job.SiblingsOf(task)) {
     ++counters.looked_at;
-    if (!AreSiblings(job, task, other)) continue;
-    const KeyState& sibling = job.KeyOf(other);
+    const KeyState& sibling = job.KeyOf(*other);
     add(sibling.best_trace());
     key.MarkTold(sibling.best_trace());
   }
@@ -204,18 +203,11 @@ AskSearch Dispatcher::Impl::MakeRequest(const Job& job, const TaskRow& task, Key
   return ask;
 }
 
-bool Dispatcher::Impl::AreSiblings(const Job& job, const TaskRow& a, const TaskRow& b) const {
-  const auto& anchors = job.row.request.anchors();
-  if (a.id == b.id || a.index >= anchors.size() || b.index >= anchors.size()) return false;
-  return !anchors[a.index].empty() && anchors[a.index] == anchors[b.index];
-}
-
 // Its search was not told yet of a sibling that does the same work much faster.
 bool Dispatcher::Impl::SiblingTeaches(const Job& job, const TaskRow& task, const KeyState& key) const {
-  return std::ranges::any_of(job.tasks, [&](const TaskRow& other) {
+  return std::ranges::any_of(job.SiblingsOf(task), [&](const TaskRow* other) {
     ++counters.looked_at;
-    if (!AreSiblings(job, task, other)) return false;
-    const KeyState& sibling = job.KeyOf(other);
+    const KeyState& sibling = job.KeyOf(*other);
     const bool faster =
         sibling.best_us() > 0 && (key.best_us() == 0 || sibling.best_us() < kSiblingGain * key.best_us());
     return faster && !key.Knows(sibling.best_trace()) && !key.WasTold(sibling.best_trace());

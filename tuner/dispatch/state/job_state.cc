@@ -47,6 +47,22 @@ const TaskRow* Job::TaskOf(const KeyState& key) const {
   return found == tasks_of_key.end() ? nullptr : &tasks[found->second.front()];
 }
 
+const std::string& Job::AnchorOf(const TaskRow& task) const {
+  static const std::string kNone;
+  const auto& anchors = row.request.anchors();
+  return task.index < anchors.size() ? anchors[task.index] : kNone;
+}
+
+std::vector<const TaskRow*> Job::SiblingsOf(const TaskRow& task) const {
+  std::vector<const TaskRow*> siblings;
+  const auto found = tasks_of_anchor.find(AnchorOf(task));
+  if (found == tasks_of_anchor.end()) return siblings;
+  for (const size_t at : found->second) {
+    if (tasks[at].id != task.id) siblings.push_back(&tasks[at]);
+  }
+  return siblings;
+}
+
 TaskRow& Job::TaskOfId(uint64_t id) {
   const auto found = std::ranges::lower_bound(tasks, id, {}, &TaskRow::id);
   HONE_CHECK(found != tasks.end() && found->id == id) << "task " << id << " of job " << row.id;

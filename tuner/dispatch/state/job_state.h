@@ -22,8 +22,9 @@ inline constexpr int kMostParts = 64;
 
 struct Job {
   JobRow row;
-  JobKind kind;                // what the row says of the workers that fit: MakeKind
-  std::vector<TaskRow> tasks;  // in the order of the request, their ids rise
+  JobKind kind;                                                // what the row says of the workers that fit: MakeKind
+  std::vector<TaskRow> tasks;                                  // in the order of the request, their ids rise
+  std::map<std::string, std::vector<size_t>> tasks_of_anchor;  // of those that have one
   // Of a bound job: the key of each task, the tasks of each key (by its number), how many keys' histories are missing.
   std::vector<KeyState*> keys;
   std::map<uint64_t, std::vector<size_t>> tasks_of_key;
@@ -61,8 +62,10 @@ struct Job {
   // Of a bound job: the key of a task, the tuning key it has or will have, its first task of a key.
   KeyState& KeyOf(const TaskRow& task) const { return *keys.at(static_cast<size_t>(&task - tasks.data())); }
   TuningKey TuningKeyOf(const TaskRow& task) const;
-  const TaskRow* TaskOf(const KeyState& key) const;  // nullptr: it has none
-  TaskRow& TaskOfId(uint64_t id);                    // that must be its
+  const TaskRow* TaskOf(const KeyState& key) const;        // nullptr: it has none
+  const std::string& AnchorOf(const TaskRow& task) const;  // the request's word for what it is at heart; "": none
+  std::vector<const TaskRow*> SiblingsOf(const TaskRow& task) const;  // the others with the same anchor
+  TaskRow& TaskOfId(uint64_t id);                                     // that must be its
   bool bound() const { return !row.device_class.empty(); }
   bool checks_records() const { return !row.request.checked_against().empty(); }
   bool loaded() const { return bound() && not_loaded == 0; }  // all histories are there
