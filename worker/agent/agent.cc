@@ -254,6 +254,7 @@ class MeasureLoop {
     turn.emplace(queue_, turn_, TurnLock::Use::kAlone);
     std::vector<v1::Outcome> outcomes = trials.Measure();
     BlameMachineIfSuspect(outcomes);
+    turn.reset();
     CrashPoint("worker.outcomes");
     seconds.build += trials.seconds().build;
     seconds.verify += trials.seconds().verify;
