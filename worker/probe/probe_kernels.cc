@@ -9,8 +9,8 @@ constexpr int kMostSums = 16;
 volatile float sum_starts[kMostSums + 2] = {.1f, .2f,  .3f,  .4f,  .5f,  .6f,  .7f,  .8f,   .9f,
                                             1.f, 1.1f, 1.2f, 1.3f, 1.4f, 1.5f, 1.6f, .999f, .001f};
 volatile uint64_t chain_start = 0x9E3779B97F4A7C15u;
-volatile float float_sink = 0;
-volatile uint64_t word_sink = 0;
+thread_local volatile float float_sink = 0;
+thread_local volatile uint64_t word_sink = 0;
 
 // GCC contracts to multiply-adds only when told so in a strict language mode; Clang does within an expression anyway.
 // Its loops are left as they are written: a copy stays a loop of vectors and no call of memcpy.
