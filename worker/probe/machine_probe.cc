@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +16,7 @@
 #include "compiler/support/monotonic_clock.h"
 #include "deploy/runtime/run/thread_pool.h"
 #include "worker/probe/probe_kernels.h"
+#include "worker/probe/together.h"
 
 namespace hone {
 namespace {
@@ -176,22 +176,10 @@ class Prober {
   // Runs `work(thread)` on every thread at once, after all have come together, and adds up what it returns.
   double OnAllThreads(const std::function<double(int)>& work) {
     if (pool_ == nullptr) return work(0);
-    struct State {
-      const std::function<double(int)>* work;
-      std::atomic<int> waiting;
-      std::vector<double> rates;
-    } state{&work, threads(), std::vector<double>(static_cast<size_t>(threads()))};
-    pool_->Run(
-        [](void* closure, int64_t, int64_t, int32_t thread) -> int32_t {
-          State& s = *static_cast<State*>(closure);
-          s.waiting.fetch_sub(1);
-          while (s.waiting.load() > 0) {}
-          s.rates[static_cast<size_t>(thread)] = (*s.work)(thread);
-          return 0;
-        },
-        &state, threads());
+    std::vector<double> rates(static_cast<size_t>(threads()));
+    RunTogether(*pool_, [&](int thread) { rates[static_cast<size_t>(thread)] = work(thread); });
     double sum = 0;
-    for (const double rate : state.rates) sum += rate;
+    for (const double rate : rates) sum += rate;
     return sum;
   }
 

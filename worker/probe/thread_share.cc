@@ -1,7 +1,6 @@
 #include "worker/probe/thread_share.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <vector>
@@ -9,33 +8,13 @@
 #include "compiler/support/monotonic_clock.h"
 #include "deploy/runtime/run/thread_pool.h"
 #include "worker/probe/probe_kernels.h"
+#include "worker/probe/together.h"
 
 namespace hone {
 namespace {
 
 constexpr int64_t kBurst = 200'000;  // vectors multiplied and added
 constexpr int kBursts = 3;
-
-struct Burst {
-  ProbeKernels::Fma fma;
-  std::atomic<int> waiting;
-  std::vector<Clock::time_point> began, ended;  // of each thread
-
-  void Run(size_t thread) {
-    began[thread] = Clock::now();
-    fma.run(kBurst / fma.sums);
-    ended[thread] = Clock::now();
-  }
-};
-
-// From the first that begins, when all are there, to the last that ends: who has to wait for a processor counts too.
-int32_t RunTogether(void* burst, int64_t, int64_t, int32_t thread) {
-  Burst& b = *static_cast<Burst*>(burst);
-  b.waiting.fetch_sub(1);
-  while (b.waiting.load() > 0) {}
-  b.Run(static_cast<size_t>(thread));
-  return 0;
-}
 
 }  // namespace
 
@@ -45,16 +24,20 @@ double ShareOfThreads(const Target& target, int threads) {
       ThreadPool::Create({.threads = threads, .pin_workers = true, .pin_caller = true});
   if (!pool.ok()) return 1;
   const std::vector<ProbeKernels> widths = ProbeKernelsFor(target);
-  const auto count = static_cast<size_t>(threads);
-  Burst burst{widths.back().fma.back(), 0, std::vector<Clock::time_point>(count),
-              std::vector<Clock::time_point>(count)};
+  const ProbeKernels::Fma fma = widths.back().fma.back();
+  std::vector<Clock::time_point> began(static_cast<size_t>(threads)), ended = began;
+  const auto run = [&](int thread) {
+    began[static_cast<size_t>(thread)] = Clock::now();
+    fma.run(kBurst / fma.sums);
+    ended[static_cast<size_t>(thread)] = Clock::now();
+  };
   Clock::duration alone = Clock::duration::max(), together = alone;
   for (int i = 0; i < kBursts; ++i) {
-    burst.Run(0);
-    alone = std::min(alone, burst.ended[0] - burst.began[0]);
-    burst.waiting = threads;
-    (*pool)->Run(&RunTogether, &burst, threads);
-    together = std::min(together, *std::ranges::max_element(burst.ended) - *std::ranges::min_element(burst.began));
+    run(0);
+    alone = std::min(alone, ended[0] - began[0]);
+    RunTogether(**pool, run);
+    // From the first that begins to the last that ends: who has to wait for a processor counts too.
+    together = std::min(together, *std::ranges::max_element(ended) - *std::ranges::min_element(began));
   }
   return std::chrono::duration<double>(alone) / std::chrono::duration<double>(together);
 }

@@ -31,6 +31,17 @@ class TurnLockTest : public testing::Test {
     EXPECT_TRUE(lock.ok()) << lock.status();
     return *std::move(lock);
   }
+  // Takes the turn again and again for 20 ms, and counts that.
+  static std::thread Greedy(TurnLock::Use use, std::atomic<int>& turns, const std::atomic<bool>& stop) {
+    return std::thread([use, &turns, &stop] {
+      TurnLock lock = Open();
+      while (!stop) {
+        const TurnLock::Turn turn(lock, use);
+        ++turns;
+        absl::SleepFor(absl::Milliseconds(20));
+      }
+    });
+  }
   const std::string path_;
 };
 
@@ -50,14 +61,7 @@ TEST_F(TurnLockTest, SaysWhoHasTheTurn) {
 TEST_F(TurnLockTest, WhoeverWaitsComesBeforeWhoeverHadIt) {
   std::atomic<int> turns{0};
   std::atomic<bool> stop{false};
-  std::thread greedy([&] {
-    TurnLock lock = Open();
-    while (!stop) {
-      const TurnLock::Turn turn(lock, TurnLock::Use::kAlone);
-      ++turns;
-      absl::SleepFor(absl::Milliseconds(20));
-    }
-  });
+  std::thread greedy = Greedy(TurnLock::Use::kAlone, turns, stop);
   while (turns == 0) absl::SleepFor(absl::Milliseconds(1));
   TurnLock lock = Open();
   for (int i = 0; i < 5; ++i) {
@@ -96,16 +100,7 @@ TEST_F(TurnLockTest, ThoseWhoShareDoNotKeepOutWhoWouldBeAlone) {
   std::atomic<bool> stop{false};
   std::atomic<int> turns{0};
   std::vector<std::thread> threads;
-  for (int t = 0; t < 3; ++t) {
-    threads.emplace_back([&] {
-      TurnLock lock = Open();
-      while (!stop) {
-        const TurnLock::Turn turn(lock, TurnLock::Use::kShared);
-        ++turns;
-        absl::SleepFor(absl::Milliseconds(20));
-      }
-    });
-  }
+  for (int t = 0; t < 3; ++t) threads.push_back(Greedy(TurnLock::Use::kShared, turns, stop));
   while (turns < 3) absl::SleepFor(absl::Milliseconds(1));
   TurnLock lock = Open();
   for (int i = 0; i < 5; ++i) {

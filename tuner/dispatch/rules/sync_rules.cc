@@ -87,8 +87,11 @@ SortedIds Dispatcher::Impl::TakeHeld(Worker& worker, const v1::SyncRequest& requ
     if (trial->place != Trial::Place::kLent || trial->worker != worker.id) continue;
     said.insert(trial->row.id);
     trial->phase = held.phase();
-    if (!trial->under_work()) trial->working_since = 0;
-    if (trial->under_work() && trial->working_since == 0) trial->working_since = now;
+    if (!trial->under_work()) {
+      trial->working_since = 0;
+    } else if (trial->working_since == 0) {
+      trial->working_since = now;
+    }
     worker.last_job = trial->job;
   }
   NoteStuckAt(worker);
