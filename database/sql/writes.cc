@@ -79,7 +79,7 @@ absl::Status Apply(SqlConnection& c, KnownRows& known, const PutDeviceClass& wri
 
 absl::Status Apply(SqlConnection& c, KnownRows& known, const PutJob& write) {
   CrashPoint("write.job");
-  const JobRow& row = write.row;
+  const JobRow& row = write.row();
   HONE_ASSIGN_OR_RETURN(
       const std::unique_ptr<SqlQuery> insert,
       c.Prepare(

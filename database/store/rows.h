@@ -5,7 +5,9 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -145,9 +147,15 @@ struct PutWorkload {
 struct PutDeviceClass {
   DeviceClassRow row;
 };  // replaces
-struct PutJob {
-  JobRow row;
-};  // inserts or replaces
+// Inserts or replaces. The row is kept beside: it is by far the largest of all, and seldom among what an event writes.
+class PutJob {
+ public:
+  PutJob(JobRow row) : row_(std::make_shared<const JobRow>(std::move(row))) {}  // NOLINT: a row is what it puts
+  const JobRow& row() const { return *row_; }
+
+ private:
+  std::shared_ptr<const JobRow> row_;
+};
 struct PutPlan {
   uint64_t job = 0;
   std::string model_hash, plan;

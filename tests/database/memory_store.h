@@ -263,11 +263,12 @@ class MemoryStore : public TuningStore {
   void Apply(const PutWorkload& w) { workloads_.emplace(w.workload.hash(), w.workload); }
   void Apply(const PutDeviceClass& w) { device_classes_[w.row.name] = w.row; }
   void Apply(const PutJob& w) {
+    const JobRow& row = w.row();
     for (const auto& [id, job] : jobs_) {
-      HONE_CHECK(id == w.row.id || job.tenant != w.row.tenant || job.request.request_id() != w.row.request.request_id())
+      HONE_CHECK(id == row.id || job.tenant != row.tenant || job.request.request_id() != row.request.request_id())
           << "two jobs of one request";
     }
-    jobs_[w.row.id] = w.row;
+    jobs_[row.id] = row;
   }
   void Apply(const PutPlan& w) { plans_.emplace(w.job, w.plan); }
   void Apply(const PutTask& w) {

@@ -149,6 +149,7 @@ class Dispatcher::Impl {
   Worker* FindSession(uint64_t tenant, const std::string& session);
 
   // ---- sync_rules.cc ----
+  void PrefetchFor(const v1::SyncRequest& request);  // what taking its results reads
   // What the worker says it holds of what it was lent, with the phases it is in; an orphan that it shows is its again.
   SortedIds TakeHeld(Worker& worker, const v1::SyncRequest& request);
   // How much it may be lent: what it asks for, less what it holds and has not `said`.

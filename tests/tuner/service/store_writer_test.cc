@@ -67,7 +67,7 @@ TEST(StoreWriter, OfARowThatManyCommitsPutTheLastStateIsWrittenWhereTheFirstWas)
   ASSERT_THAT(writes, SizeIs(5));
   EXPECT_EQ(std::get<PutTask>(writes[0]).row.trials, 2) << "before the trials that are of it";
   EXPECT_EQ(std::get<PutTrial>(writes[1]).row.id, 1u);
-  EXPECT_EQ(std::get<PutJob>(writes[2]).row.seconds, 3);
+  EXPECT_EQ(std::get<PutJob>(writes[2]).row().seconds, 3);
   EXPECT_EQ(std::get<PutTask>(writes[3]).row.trials, 4) << "another task";
   EXPECT_EQ(std::get<PutTrial>(writes[4]).row.id, 2u);
 }

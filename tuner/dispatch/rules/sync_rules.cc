@@ -5,8 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "compiler/support/printable.h"
 #include "tuner/dispatch/dispatcher_impl.h"
+#include "tuner/dispatch/state/prefetch.h"
 
 namespace hone {
 namespace {
@@ -39,6 +41,28 @@ bool OpenCall::Named(const LeaseToken& lease) const {
   return std::ranges::binary_search(held, lease) || std::ranges::binary_search(reported, lease);
 }
 
+void Dispatcher::Impl::PrefetchFor(const v1::SyncRequest& request) {
+  absl::InlinedVector<const Trial*, 8> reported;
+  for (const v1::TrialResult& result : request.results()) {
+    Prefetch(result.outcome());
+    const auto trial = leases.trials().find(result.id().trial());
+    if (trial == leases.trials().end()) continue;
+    Prefetch(trial->second);
+    reported.push_back(&trial->second);
+  }
+  for (const v1::TrialResult& result : request.results()) Prefetch(result.outcome().timing());
+  for (const Trial* trial : reported) {
+    Prefetch(jobs.at(trial->job));
+    Prefetch(KeyOf(*trial));
+    Prefetch(leases.OfJobNumber(trial->job));
+    Prefetch(leases.OfKeyNumber(trial->key));
+  }
+  for (const Trial* trial : reported) {
+    Prefetch(jobs.at(trial->job).TaskOfId(trial->row.task));
+    KeyOf(*trial).PrefetchTrace(trial->row.trace);
+  }
+}
+
 void Dispatcher::Impl::On(Sync& event) {
   v1::SyncRequest& request = event.request;
   Worker* worker = FindSession(event.tenant, request.session());
@@ -53,6 +77,7 @@ void Dispatcher::Impl::On(Sync& event) {
   worker->last_seen = now;
   const uint32_t quiet_ms = std::min(request.quiet_ms(), kLongestQuietMs);
   worker->silent_until = now + Micros{options.lease_ms} * 1000 + Micros{quiet_ms} * 1000;
+  PrefetchFor(request);
   OpenCall call = OpenedBy(event);
   for (v1::TrialResult& result : *request.mutable_results()) {
     if (!TakeResult(*worker, result)) call.unjudged.push_back(std::move(result));

@@ -36,6 +36,7 @@ class KeyState {
 
   // ---- candidates ----
   bool Knows(const std::string& trace) const { return Of(trace).known; }
+  void PrefetchTrace(const std::string& trace) const { traces_.prefetch(trace); }
   void AddKnown(const std::string& trace) { Entry(trace).known = true; }
   void Forget(const std::string& trace) { Entry(trace).known = false; }  // dropped before it had an outcome
 

@@ -97,7 +97,7 @@ void Core::LogWrites(const std::vector<Write>& writes) {
   }
   for (const Write& write : writes) {
     if (const PutJob* put = std::get_if<PutJob>(&write)) {
-      LogJob(put->row);
+      LogJob(put->row());
     } else if (const PutTrial* trial = std::get_if<PutTrial>(&write)) {
       const TrialRow& row = trial->row;
       const auto result = task_of.find(row.id);

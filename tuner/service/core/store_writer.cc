@@ -36,7 +36,7 @@ std::vector<Write> TakeWrites(std::vector<Commit>& commits) {
   for (Commit& commit : commits) {
     for (Write& write : commit.writes) {
       if (const PutJob* job = std::get_if<PutJob>(&write)) {
-        put(jobs, job->row.id, write);
+        put(jobs, job->row().id, write);
       } else if (const PutTask* task = std::get_if<PutTask>(&write)) {
         put(tasks, task->row.id, write);
       } else {

@@ -102,7 +102,7 @@ void SimWorld::WriteDown(const Commit& commit) {
     if (!Named(ReporterFromText(result->row.worker).worker).lies) honest_words_.emplace(trial.key, trial.trace);
   }
   for (const Write& write : commit.writes) {
-    if (const PutJob* job = std::get_if<PutJob>(&write)) CheckParts(job->row);
+    if (const PutJob* job = std::get_if<PutJob>(&write)) CheckParts(job->row());
     if (const SetBest* best = std::get_if<SetBest>(&write)) CheckBest(*best);
   }
 }
