@@ -1,6 +1,7 @@
 // Which process answers which question.
 #include "tuner/service/core/search_pool.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -68,6 +69,13 @@ class Asker {
   SearchPool pool_;  // ends before what its threads use
 };
 
+// A limit of descriptors that leaves so many to be opened, wherever those lie that other tests have left open.
+rlim_t LimitThatLeaves(int free) {
+  int descriptor = 0;
+  for (; free > 0; ++descriptor) free -= ::fcntl(descriptor, F_GETFD) < 0 ? 1 : 0;
+  return static_cast<rlim_t>(descriptor);
+}
+
 // The processes of all pools.
 std::set<pid_t> Searches() {
   std::set<pid_t> found;
@@ -119,9 +127,7 @@ TEST(SearchPool, WhereThereIsNoRoomForAProcessOthersEnd) {
   asker.ProcessOf(1);
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const int used = ::dup(0);
-  ::close(used);
-  const rlimit few{static_cast<rlim_t>(used + kFree), before.rlim_max};
+  const rlimit few{LimitThatLeaves(kFree), before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
   for (uint64_t task = 2; task <= kFree; ++task) asker.ProcessOf(task);
   ::setrlimit(RLIMIT_NOFILE, &before);

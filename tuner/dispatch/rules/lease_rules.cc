@@ -141,7 +141,9 @@ void Dispatcher::Impl::Lend(Trial& trial, Worker& worker) {
   worker.last_job = trial.job;
   --worker.credits;
   ++counters.lent;
-  FileJob(jobs.at(trial.job));
+  Job& job = jobs.at(trial.job);
+  FileJob(job);
+  NoteWhetherItAsks(job);
 }
 
 // Known to this daemon and to whom the lease is sent; a restarted daemon reads it from the trial's row.

@@ -58,9 +58,13 @@ void LeaseTable::AddLive(const Trial& trial) {
 }
 
 void LeaseTable::Touch(const Trial& trial) {
-  if (trial.waits_for_time()) touched_.trials.insert(trial.row.id);
   touched_.jobs.insert(trial.job);
   touched_.keys.insert(trial.key);
+  TouchAlone(trial);
+}
+
+void LeaseTable::TouchAlone(const Trial& trial) {
+  if (trial.waits_for_time()) touched_.trials.insert(trial.row.id);
   if (trial.place == Trial::Place::kLent) touched_.workers.insert(trial.worker);
 }
 
@@ -79,7 +83,6 @@ void LeaseTable::PutInQueue(Trial& trial, bool in_front) {
 }
 
 void LeaseTable::TakeFromPlace(Trial& trial) {
-  Touch(trial);
   OfJob& of_job = of_job_[trial.job];
   if (trial.waits()) --of_key_[trial.key].waiting;
   if (trial.place == Trial::Place::kQueued) {
@@ -105,6 +108,7 @@ void LeaseTable::TakeFromPlace(Trial& trial) {
 
 void LeaseTable::Lend(Trial& trial, uint64_t worker, uint64_t epoch) {
   HONE_CHECK(trial.place == Trial::Place::kQueued);
+  TouchAlone(trial);
   TakeFromPlace(trial);
   trial.place = Trial::Place::kLent;
   trial.worker = worker;
@@ -118,7 +122,7 @@ void LeaseTable::Lend(Trial& trial, uint64_t worker, uint64_t epoch) {
   held_[worker].insert(trial.row.id);
   ++of_job_[trial.job].lent;
   ++lent_of_[trial.row.key.tenant];
-  Touch(trial);
+  TouchAlone(trial);
 }
 
 void LeaseTable::Adopt(Trial& trial, uint64_t worker) {
@@ -133,6 +137,7 @@ void LeaseTable::Adopt(Trial& trial, uint64_t worker) {
 
 void LeaseTable::Requeue(Trial& trial, Micros not_before, Micros now) {
   HONE_CHECK(!trial.waits());
+  Touch(trial);
   TakeFromPlace(trial);
   trial.worker = 0;
   trial.granted = false;
@@ -158,6 +163,7 @@ void LeaseTable::Remove(uint64_t id) {
   const auto found = trials_.find(id);
   HONE_CHECK(found != trials_.end());
   Trial& trial = found->second;
+  Touch(trial);
   TakeFromPlace(trial);
   OfKey& of_key = of_key_[trial.key];
   of_key.trials.erase(id);

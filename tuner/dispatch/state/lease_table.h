@@ -99,7 +99,8 @@ class LeaseTable {
   Trial* Find(uint64_t id);
   const absl::node_hash_map<uint64_t, Trial>& trials() const { return trials_; }
 
-  void Lend(Trial& trial, uint64_t worker, uint64_t epoch);   // queued -> lent: attempt rises
+  // Queued -> lent: attempt rises. Touches no job: whoever lends files it, and knows that it may want more candidates.
+  void Lend(Trial& trial, uint64_t worker, uint64_t epoch);
   void Adopt(Trial& trial, uint64_t worker);                  // orphan -> lent, same token
   void Requeue(Trial& trial, Micros not_before, Micros now);  // lent or orphan -> queued in front, or delayed
   void EndDelay(Trial& trial);                                // delayed -> queued, in front
@@ -116,7 +117,9 @@ class LeaseTable {
   void AddLive(const Trial& trial);
   void PutInQueue(Trial& trial, bool in_front);
   void TakeFromPlace(Trial& trial);
-  void Touch(const Trial& trial);  // before it changes its place, and after
+  // Before it changes its place, and after. By itself: what its job and its key have does not change.
+  void Touch(const Trial& trial);
+  void TouchAlone(const Trial& trial);
 
   Touched& touched_;
   // Looked up far more often than gone through, and never gone through to decide anything: their order is any.
