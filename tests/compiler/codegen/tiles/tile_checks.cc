@@ -81,6 +81,8 @@ void ExpectMeaning(const Case& expected, const NdArray& got) {
   int shown = 0;
   for (int64_t i = 0; i < got.NumElements() && shown < 5; ++i) {
     const double a = got.Get(i), b = expected.want.Get(i);
+    // Where the error has no limit (a product that overflows unless it is fused) whatever comes is right: oracle.h.
+    if (std::isinf(expected.allowed.Get(i))) continue;
     if (a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= expected.allowed.Get(i)) continue;
     ADD_FAILURE() << "element " << i << " is " << a << ", the interpreter says " << b << ", which may be off by "
                   << expected.allowed.Get(i);
