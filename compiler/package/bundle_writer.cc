@@ -24,18 +24,7 @@
 namespace hone {
 namespace {
 
-int64_t BytesOf(const PlanTensor& tensor) {
-  int64_t bytes = tensor.dtype.bytes();
-  for (const int64_t extent : tensor.shape) bytes *= extent;
-  return bytes;
-}
-
 std::span<const char> BytesOf(const NdArray& array) { return array.data; }
-
-// The tensor whose memory `tensor` is.
-int RootOf(const Plan& plan, int tensor) {
-  return plan.tensors[tensor].alias_of < 0 ? tensor : plan.tensors[tensor].alias_of;
-}
 
 // Bytes the main kernel takes at `param`: of the packed form where there is one.
 int64_t BytesAt(const KernelSet& set, int param) {

@@ -14,6 +14,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "tests/bench/load/load_outcome.h"
 #include "tests/bench/percentiles.h"
 #include "tests/tuner/fake_task.h"
 #include "tuner/dispatch/dispatcher.h"
@@ -86,12 +87,7 @@ class Fleet {
     for (const v1::LeaseId& id : std::exchange(held_[static_cast<size_t>(worker)], {})) {
       v1::TrialResult& result = *request.add_results();
       *result.mutable_id() = id;
-      v1::Outcome& outcome = *result.mutable_outcome();
-      outcome.set_kind(v1::OUTCOME_OK);
-      outcome.mutable_timing()->set_median_us(100 + static_cast<double>(id.trial() * 7919 % 1000));
-      for (int i = 0; i < 10; ++i) outcome.mutable_timing()->add_samples_us(100);
-      outcome.set_duel_ratio(1.5);
-      outcome.set_measure_seconds(0.1);
+      *result.mutable_outcome() = LoadOutcome(id.trial());
     }
     worker_of_call_[++calls_] = worker;
     Do(hone::Sync{calls_, std::move(request), "2026-01-01T00:00:01Z"});

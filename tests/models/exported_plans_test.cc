@@ -22,12 +22,9 @@ namespace {
 int64_t PeakBytes(const Plan& plan) {
   std::map<int, TensorLife> lives;  // by tensor
   const auto use = [&](int tensor, int step) {
-    const int whole = plan.tensors[tensor].alias_of < 0 ? tensor : plan.tensors[tensor].alias_of;
-    const PlanTensor& root = plan.tensors[whole];
-    if (root.kind == PlanTensor::kConstant) return;
-    int64_t bytes = root.dtype.bytes();
-    for (const int64_t extent : root.shape) bytes *= extent;
-    TensorLife& life = lives.try_emplace(whole, TensorLife{bytes, step, step}).first->second;
+    const int root = RootOf(plan, tensor);
+    if (plan.tensors[root].kind == PlanTensor::kConstant) return;
+    TensorLife& life = lives.try_emplace(root, TensorLife{BytesOf(plan.tensors[root]), step, step}).first->second;
     life.last = std::max(life.last, step);
   };
   const int steps = static_cast<int>(plan.steps.size());

@@ -20,7 +20,6 @@ absl::StatusOr<std::vector<NdArray>> RunPlan(const Plan& plan, std::span<const N
         absl::StrCat("the model has ", plan.inputs.size(), " inputs, ", inputs.size(), " are given"));
   }
   std::map<int, NdArray> storage;  // by the tensor that is no view
-  const auto root = [&](int t) { return plan.tensors[t].alias_of < 0 ? t : plan.tensors[t].alias_of; };
   for (size_t i = 0; i < inputs.size(); ++i) {
     const PlanTensor& tensor = plan.tensors[plan.inputs[i]];
     if (inputs[i].dtype != tensor.dtype || inputs[i].shape != tensor.shape) {
@@ -35,19 +34,19 @@ absl::StatusOr<std::vector<NdArray>> RunPlan(const Plan& plan, std::span<const N
     std::vector<NdArray> args;
     for (size_t i = 0; i < step.tensors.size(); ++i) {
       const PlanTensor& tensor = plan.tensors[step.tensors[i]];
-      const PlanTensor& held = plan.tensors[root(step.tensors[i])];
+      const PlanTensor& held = plan.tensors[RootOf(plan, step.tensors[i])];
       if (i >= first_output) {
         args.emplace_back(tensor.dtype, tensor.shape);
         continue;
       }
-      args.push_back(held.data != nullptr ? *held.data : storage.at(root(step.tensors[i])));
+      args.push_back(held.data != nullptr ? *held.data : storage.at(RootOf(plan, step.tensors[i])));
       args.back().shape = tensor.shape;
       args.back().dtype = tensor.dtype;
     }
     const absl::Status ran = step.is_call() ? packed.at(step.packed)(args) : run(plan.tasks[step.task], args);
     HONE_RETURN_IF_ERROR(Annotate(ran, absl::StrCat("running ", NameOf(plan, step))));
     for (size_t i = first_output; i < step.tensors.size(); ++i) {
-      const int held = root(step.tensors[i]);
+      const int held = RootOf(plan, step.tensors[i]);
       args[i].shape = plan.tensors[held].shape;
       args[i].dtype = plan.tensors[held].dtype;
       storage[held] = std::move(args[i]);
@@ -55,7 +54,7 @@ absl::StatusOr<std::vector<NdArray>> RunPlan(const Plan& plan, std::span<const N
   }
   std::vector<NdArray> outputs;
   for (const int output : plan.outputs) {
-    outputs.push_back(storage.at(root(output)));
+    outputs.push_back(storage.at(RootOf(plan, output)));
     outputs.back().shape = plan.tensors[output].shape;
     outputs.back().dtype = plan.tensors[output].dtype;
   }

@@ -4,6 +4,16 @@
 
 namespace hone {
 
+int RootOf(const Plan& plan, int tensor) {
+  return plan.tensors[tensor].alias_of < 0 ? tensor : plan.tensors[tensor].alias_of;
+}
+
+int64_t BytesOf(const PlanTensor& tensor) {
+  int64_t bytes = tensor.dtype.bytes();
+  for (const int64_t extent : tensor.shape) bytes *= extent;
+  return bytes;
+}
+
 const std::string& NameOf(const Plan& plan, const PlanStep& step) {
   return step.is_call() ? step.packed : plan.tasks[step.task].name;
 }

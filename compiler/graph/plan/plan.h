@@ -63,6 +63,10 @@ struct Plan {
   std::vector<PlanSize> sizes = {};  // symbolic ones
 };
 
+// The tensor whose memory that one is: itself, where it is no view.
+int RootOf(const Plan& plan, int tensor);
+// Of its elements; where sizes are symbolic, at the greatest.
+int64_t BytesOf(const PlanTensor& tensor);
 // What a step runs: the name of its task or of the function that it calls.
 const std::string& NameOf(const Plan& plan, const PlanStep& step);
 // The functions that the program has to have which runs the model, each once, by name.

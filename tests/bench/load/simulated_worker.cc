@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "grpcpp/grpcpp.h"
+#include "tests/bench/load/load_outcome.h"
 #include "tests/bench/percentiles.h"
 
 namespace hone {
@@ -190,13 +191,7 @@ void SimulatedWorker::Finish(uint64_t life) {
     for (const auto& [trial, id] : held_) {
       v1::TrialResult& result = results_[trial];
       *result.mutable_id() = id;
-      v1::Outcome& outcome = *result.mutable_outcome();
-      outcome.set_kind(v1::OUTCOME_OK);
-      const double us = 100 + static_cast<double>(trial * 7919 % 1000);
-      outcome.mutable_timing()->set_median_us(us);
-      for (int i = 0; i < 10; ++i) outcome.mutable_timing()->add_samples_us(static_cast<float>(us));
-      outcome.set_duel_ratio(1.5);
-      outcome.set_measure_seconds(0.1);
+      *result.mutable_outcome() = LoadOutcome(trial);
     }
     held_.clear();
   }
